@@ -1,0 +1,325 @@
+"""MemoryManage, the front door: one long-term memory for agents."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+
+from memory_manage import options as options_of
+from memory_manage.bootstrap import Parts, open_parts
+from memory_manage.conversation import Skipped, messages_to_memories
+from memory_manage.cursors import ListCursor, fingerprint, read_list_cursor, write_list_cursor
+from memory_manage.intake import new_memory, patch_from, record_memory
+from memory_manage.questions import checked_limit, option_filter, zone_of
+from memory_manage.results import (
+    Deleted,
+    Found,
+    Health,
+    Listing,
+    MemoryItem,
+    Stats,
+    WriteItem,
+    Written,
+    item_of,
+    write_item,
+)
+from memory_manage.search import Search
+from memory_tool.errors import InputError, NotFound
+from memory_tool.filters import all_of, parse_filter
+from memory_tool.model import NewMemory, OnDuplicate, Status, Unset, WriteResult
+from memory_tool.ports import PageRequest
+from memory_tool.scope import Namespace, Scope
+from memory_tool.scope_words import ScopeWords, write_namespace
+from memory_tool.tool import Stores
+from memory_tool.write_path import raise_if_failed
+
+Message = Mapping[str, Any]
+LIST_LIMIT: Final = 100
+LIST_LIMIT_MAX: Final = 10_000
+_SCOPE_WORDS: Final = tuple(options_of.ReadScopeOptions.__annotations__) + tuple(
+    options_of.ScopeOptions.__annotations__
+)
+
+
+class MemoryManage:
+    """Add, search, read, change and delete memories. Thread safe.
+
+    Every method that touches memories takes the scope words ``user_id``, ``agent_id``,
+    ``project_id``, ``run_id`` and ``namespace``; reads also ``namespaces`` and ``exact``. The other
+    options are listed in :mod:`memory_manage.options`.
+    """
+
+    def __init__(self, parts: Parts, words: ScopeWords | None = None) -> None:
+        """Keep the parts and the scope that is bound; use :meth:`open`."""
+        self._parts = parts
+        self._tool = parts.tool
+        self._bound = words or ScopeWords()
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        stores: Stores | None = None,
+        on_progress: Callable[[str], None] | None = None,
+        **arguments: Any,  # noqa: ANN401 - settings by name, checked where they are read
+    ) -> Self:
+        """Open a memory: embedded stores in a local folder, or the servers that are named.
+
+        Args:
+            stores: Ready-made stores, instead of all others.
+            on_progress: Hears of steps that take seconds; by default a line on standard error.
+            arguments: Any of :class:`~memory_tool.settings.Settings`; ``embedder``,
+                ``vector_index`` and ``keyword_index`` may also be objects with the port.
+
+        Raises:
+            MissingExtra: An embedded part is not installed.
+            SpaceMismatch: The embedder is of another space than the store.
+            SettingsError: A setting is unknown or wrong.
+            Unavailable: A server can't be reached.
+        """
+        return cls(open_parts(arguments, stores=stores, on_progress=on_progress))
+
+    def scoped(self, **words: Unpack[options_of.ReadScopeOptions]) -> Self:
+        """The same memory with a scope bound, so that no call has to name it."""
+        options_of.check_names(words, options_of.ReadScopeOptions)
+        return type(self)(self._parts, self._bound.joined(ScopeWords(**words)))
+
+    def add(
+        self,
+        content: str | Message | Sequence[Message],
+        **options: Unpack[options_of.WriteOptions],
+    ) -> Written:
+        """Store a text, a record, or a conversation (a list of messages).
+
+        Raises:
+            InputError: The text, an option or the scope can't be.
+            DuplicateMemory: The text is there already and ``on_duplicate="fail"``.
+            Unavailable: The record store can't be reached; says whether anything was written.
+        """
+        options_of.check_names(options, options_of.WriteOptions)
+        given = {**options, "run_id": options.get("run_id") or self._bound.run_id}
+        namespace = self._namespace(options)
+        if isinstance(content, str):
+            return self._stored(namespace, [new_memory(content, given)], given, alone=True)
+        if isinstance(content, Mapping) and "role" not in content:
+            return self._stored(namespace, [record_memory(content, given)], given, alone=True)
+        messages = [content] if isinstance(content, Mapping) else content
+        if not isinstance(messages, Sequence):
+            message = f"add takes a text, a record or messages, not {type(content).__name__}"
+            raise InputError(message)
+        position = self._next_position(namespace, given)
+        return self._stored(
+            namespace, messages_to_memories(messages, given, first_position=position), given
+        )
+
+    def add_many(
+        self,
+        memories: Sequence[NewMemory | str | Mapping[str, Any]],
+        **options: Unpack[options_of.ManyOptions],
+    ) -> Written:
+        """Store many memories in grouped commits; a bad one fails alone."""
+        options_of.check_names(options, options_of.ManyOptions)
+        given = {**options, "run_id": options.get("run_id") or self._bound.run_id}
+        prepared: list[NewMemory | WriteResult] = []
+        for memory in memories:
+            try:
+                prepared.append(_as_new(memory, given))
+            except InputError as error:
+                text = f"{type(error).__name__}: {error}"
+                prepared.append(WriteResult(status=Status.FAILED, error=text))
+        return self._stored(self._namespace(options), prepared, given)
+
+    def search(self, query: str, **options: Unpack[options_of.SearchOptions]) -> Found:
+        """The memories that answer a question, best first.
+
+        Every write acknowledged before this call is seen, of whichever process.
+
+        Raises:
+            InputError: The question, an option or the scope can't be.
+            Degraded: A part was missing and ``on_degraded="raise"``.
+            Unavailable: The record store can't be reached.
+        """
+        options_of.check_names(options, options_of.SearchOptions)
+        return Search(self._tool, query, self._words(options), options).run()
+
+    def get(self, memory_id: str, **options: Unpack[options_of.GetOptions]) -> MemoryItem:
+        """One memory; with ``version`` or ``as_of`` as it was.
+
+        Raises:
+            NotFound: There is none with this id, or no such version, in the scope.
+        """
+        options_of.check_names(options, options_of.GetOptions)
+        scope = self._scope(options)
+        version, as_of = options.get("version"), options.get("as_of")
+        if version is None and as_of is None:
+            return item_of(self._tool.fetch(scope, memory_id).memory)
+        for memory in reversed(self._tool.history(scope, memory_id)):
+            if memory.version == version or (as_of is not None and memory.updated_at <= as_of):
+                return item_of(memory)
+        message = f"memory {memory_id} has no such version"
+        raise NotFound(message)
+
+    def get_all(self, **options: Unpack[options_of.ListOptions]) -> Listing:
+        """A page of all memories of the scope, newest first; never repeats or skips one."""
+        options_of.check_names(options, options_of.ListOptions)
+        tz = zone_of(options.get("tz"), self._tool.settings.tz)
+        scope, condition = self._tool.scope_and_filter(
+            self._words(options), options.get("filters"), tz=tz
+        )
+        condition = all_of(condition, option_filter(options, tz))
+        question = fingerprint("list", scope, condition)
+        limit = checked_limit(options.get("limit", LIST_LIMIT), largest=LIST_LIMIT_MAX)
+        text = options.get("cursor")
+        cursor = read_list_cursor(question, text) if text else None
+        after = (cursor.event_time, cursor.memory_id) if cursor else None
+        request = PageRequest(condition=condition, limit=limit + 1, after=after)
+        rows = self._tool.page(scope, request)
+        shown = [row.memory for row in rows[:limit]]
+        further = None
+        if len(rows) > limit:
+            last = ListCursor(event_time=shown[-1].event_time, memory_id=shown[-1].id)
+            further = write_list_cursor(question, last)
+        return Listing(results=tuple(map(item_of, shown)), cursor=further)
+
+    def update(self, memory_id: str, **options: Unpack[options_of.UpdateOptions]) -> WriteItem:
+        """Change what is named and nothing else; metadata is merged, ``None`` removes a name.
+
+        Raises:
+            NotFound: There is no such memory in the scope.
+            VersionConflict: Its version is not ``expected_version``.
+            InputError: A value can't be.
+        """
+        options_of.check_names(options, options_of.UpdateOptions)
+        patch = patch_from(options)
+        if all(isinstance(getattr(patch, name), Unset) for name in patch.__dataclass_fields__):
+            message = "an update names what changes: content, metadata, tags, importance, …"
+            raise InputError(message)
+        result = self._tool.revise(
+            self._scope(options),
+            memory_id,
+            patch,
+            expected_version=options.get("expected_version"),
+            idempotency_key=options.get("idempotency_key"),
+        )
+        return write_item(result)
+
+    def delete(self, memory_id: str, **options: Unpack[options_of.ReadScopeOptions]) -> WriteItem:
+        """Delete one memory, gone from every search at once; a repetition says so.
+
+        Raises:
+            NotFound: There never was one with this id in the scope.
+        """
+        options_of.check_names(options, options_of.ReadScopeOptions)
+        return write_item(self._tool.remove(self._scope(options), memory_id))
+
+    def delete_all(self, **options: Unpack[options_of.ListOptions]) -> Deleted:
+        """Delete every memory of the scope (that meets ``filters``); how many there were."""
+        options_of.check_names(options, options_of.ListOptions)
+        tz = zone_of(options.get("tz"), self._tool.settings.tz)
+        scope, condition = self._tool.scope_and_filter(
+            self._words(options), options.get("filters"), tz=tz
+        )
+        condition = all_of(condition, option_filter(options, tz))
+        return Deleted(deleted=self._tool.remove_all(scope, condition))
+
+    def history(self, memory_id: str, **options: Unpack[options_of.ReadScopeOptions]) -> Listing:
+        """The kept versions of a memory and the current one, oldest first.
+
+        Raises:
+            NotFound: There is no such memory in the scope.
+        """
+        options_of.check_names(options, options_of.ReadScopeOptions)
+        versions = self._tool.history(self._scope(options), memory_id)
+        return Listing(results=tuple(map(item_of, versions)))
+
+    def flush(self) -> None:
+        """Wait until every ``mode="async"`` add is stored or has failed."""
+        self._tool.flush()
+
+    def stats(self) -> Stats:
+        """Latencies in seconds over a bounded window, and counts. No content, no scope needed."""
+        figures = self._tool.figures()
+        counts = {name: int(figures[name]) for name in ("namespaces", "memories")}
+        latencies = {name: value for name, value in figures.items() if name not in counts}
+        return Stats(**latencies, **counts)
+
+    def health(self) -> Health:
+        """Whether each store answers, and where the data lies. No content, no scope needed."""
+        stores = self._tool.health()
+        ok = all(said == "ok" for said in stores.values())
+        return Health(ok=ok, stores=stores, where=self._tool.where)
+
+    def close(self) -> None:
+        """Store what is queued and close everything. May be called twice."""
+        self._tool.close()
+
+    def __enter__(self) -> Self:
+        """The memory itself, closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def _words(self, options: Mapping[str, Any]) -> ScopeWords:
+        named = {word: options[word] for word in _SCOPE_WORDS if options.get(word)}
+        return self._bound.joined(ScopeWords(**named))
+
+    def _namespace(self, options: Mapping[str, Any]) -> Namespace:
+        return write_namespace(self._words(options), requires=self._tool.settings.scope_requires)
+
+    def _scope(self, options: Mapping[str, Any]) -> Scope:
+        return self._tool.scope_and_filter(self._words(options), None)[0]
+
+    def _next_position(self, namespace: Namespace, options: Mapping[str, Any]) -> int:
+        """A conversation that is added to goes on where it ended."""
+        conversation = options.get("conversation_id") or options.get("run_id")
+        if not conversation:
+            return 0
+        condition = parse_filter({"conversation_id": str(conversation)}, tz=UTC)
+        scope = Scope.of(namespace, exact=True)
+        rows = self._tool.page(scope, PageRequest(condition=condition, limit=LIST_LIMIT))
+        return max((row.memory.turn.position + 1 for row in rows if row.memory.turn), default=0)
+
+    def _stored(
+        self,
+        namespace: Namespace,
+        prepared: Sequence[NewMemory | Skipped | WriteResult],
+        options: Mapping[str, Any],
+        *,
+        alone: bool = False,
+    ) -> Written:
+        news = [item for item in prepared if isinstance(item, NewMemory)]
+        if options.get("mode") == "async":
+            for new in news:
+                self._tool.store_later(namespace, new)
+            stored = iter([WriteResult(status=Status.QUEUED)] * len(news))
+        else:
+            key = options.get("idempotency_key")
+            results = self._tool.store(namespace, news, idempotency_key=key)
+            if alone:
+                raise_if_failed(results[0])
+            stored = iter(results)
+        return Written(results=tuple(_item(item, stored) for item in prepared))
+
+
+def _item(item: NewMemory | Skipped | WriteResult, stored: Any) -> WriteItem:  # noqa: ANN401
+    if isinstance(item, Skipped):
+        return WriteItem(id=None, version=None, status=Status.SKIPPED.value, error=item.reason)
+    return write_item(item if isinstance(item, WriteResult) else next(stored))
+
+
+def _as_new(memory: NewMemory | str | Mapping[str, Any], options: Mapping[str, Any]) -> NewMemory:
+    if isinstance(memory, str):
+        return new_memory(memory, options)
+    if isinstance(memory, Mapping):
+        return record_memory(memory, options)
+    if not isinstance(memory, NewMemory):
+        message = f"add_many takes texts, records and NewMemory, not {type(memory).__name__}"
+        raise InputError(message)
+    return memory

@@ -1,0 +1,134 @@
+"""The keyword arguments of the public methods, as types, and the check that catches a misspelt one."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Literal, TypedDict
+
+from memory_tool.errors import InputError
+from memory_tool.model import Json, Vector
+from memory_tool.scope_words import NamespaceName
+
+When = datetime | date | str
+"""An aware datetime, an ISO text with an offset, or a bare date, which is a whole day."""
+
+
+class ScopeOptions(TypedDict, total=False):
+    """Which memories a call may touch."""
+
+    user_id: str | None
+    agent_id: str | None
+    project_id: str | None
+    run_id: str | None
+    namespace: NamespaceName | None
+
+
+class ReadScopeOptions(ScopeOptions, total=False):
+    """A read may also name several namespaces, or only the one named."""
+
+    namespaces: Sequence[NamespaceName]
+    exact: bool
+
+
+class WriteOptions(ScopeOptions, total=False):
+    """What is said of a new memory beside its text."""
+
+    type: str | None
+    importance: int | None
+    pinned: bool
+    confidence: float
+    source: Mapping[str, Json]
+    tags: Sequence[str]
+    metadata: Mapping[str, Json]
+    occurred_at: datetime | str | None
+    expires_at: datetime | str | None
+    ttl: timedelta | float | None
+    key: str | None
+    on_duplicate: Literal["skip", "update", "fail", "keep"]
+    embedding: Vector | Sequence[float] | None
+    space: str | None
+    idempotency_key: str | None
+    mode: Literal["now", "async"]
+    conversation_id: str | None
+    skip_tools: bool
+
+
+class ManyOptions(ScopeOptions, total=False):
+    """Options of a bulk add."""
+
+    idempotency_key: str | None
+    mode: Literal["now", "async"]
+    on_duplicate: Literal["skip", "update", "fail", "keep"]
+
+
+class SearchOptions(ReadScopeOptions, total=False):
+    """How a search is done."""
+
+    mode: Literal["auto", "keyword", "vector", "hybrid"]
+    filters: object
+    limit: int
+    cursor: str | None
+    threshold: float | None
+    since: When | None
+    until: When | None
+    types: Sequence[str]
+    tags: Sequence[str]
+    now: datetime | None
+    tz: str | None
+    explain: bool
+    on_degraded: Literal["flag", "raise"]
+    query_embedding: Vector | Sequence[float] | None
+    space: str | None
+
+
+class ListOptions(ReadScopeOptions, total=False):
+    """Options of a listing."""
+
+    filters: object
+    limit: int
+    cursor: str | None
+    since: When | None
+    until: When | None
+    types: Sequence[str]
+    tags: Sequence[str]
+    tz: str | None
+
+
+class GetOptions(ReadScopeOptions, total=False):
+    """Which version of a memory to read."""
+
+    version: int | None
+    as_of: datetime | None
+
+
+class UpdateOptions(ReadScopeOptions, total=False):
+    """What an update changes; what is not named stays."""
+
+    content: str
+    type: str
+    importance: int | None
+    pinned: bool
+    confidence: float
+    source: Mapping[str, Json]
+    tags: Sequence[str]
+    metadata: Mapping[str, Json]
+    occurred_at: datetime | str | None
+    expires_at: datetime | str | None
+    expected_version: int | None
+    idempotency_key: str | None
+
+
+def check_names(options: Mapping[str, object], kind: type) -> None:
+    """Refuse an option that the method doesn't know.
+
+    Raises:
+        InputError: With the nearest known name.
+    """
+    known = kind.__annotations__.keys() | {
+        name for base in kind.__mro__ for name in getattr(base, "__annotations__", {})
+    }
+    for name in options:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            message = f"there is no option {name!r}; did you mean {nearest!r}?"
+            raise InputError(message)

@@ -1,0 +1,66 @@
+"""The options of a search or a listing as a filter, times and zone. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from memory_tool.errors import InputError
+from memory_tool.filters import all_of, parse_filter
+from memory_tool.model import Filter
+from memory_tool.tool import memory_type_of
+
+
+def zone_of(name: str | None, default: str) -> tzinfo:
+    """The zone of bare dates: the one named, else the setting's, else the machine's.
+
+    Raises:
+        InputError: There is no such zone.
+    """
+    chosen = name or default
+    if not chosen:
+        return datetime.now().astimezone().tzinfo or UTC
+    try:
+        return ZoneInfo(chosen)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        message = f"{chosen!r} is no known time zone"
+        raise InputError(message) from error
+
+
+def option_filter(options: Mapping[str, Any], tz: tzinfo) -> Filter:
+    """What ``since``, ``until``, ``types`` and ``tags`` ask for. A bare date is a whole day."""
+    conditions: list[Filter] = []
+    for name, operator in (("since", "gte"), ("until", "lte")):
+        value = options.get(name)
+        if value is not None:
+            conditions.append(parse_filter({"event_time": {operator: _when(value)}}, tz=tz))
+    if options.get("types"):
+        types = [memory_type_of(kind).value for kind in options["types"]]
+        conditions.append(parse_filter({"type": {"in": types}}, tz=tz))
+    if options.get("tags"):
+        conditions.append(parse_filter({"tags": {"in": _texts(options["tags"])}}, tz=tz))
+    return all_of(*conditions)
+
+
+def _when(value: object) -> object:
+    is_bare = isinstance(value, date) and not isinstance(value, datetime)
+    return value.isoformat() if is_bare and isinstance(value, date) else value
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        message = f"tags must be a list of texts, not {type(value).__name__}"
+        raise InputError(message)
+    return list(value)
+
+
+def checked_limit(value: object, *, largest: int) -> int:
+    """A number of results between 1 and ``largest``.
+
+    Raises:
+        InputError: It isn't.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+        message = f"limit is a whole number from 1 to {largest:,}, not {value!r}"
+        raise InputError(message)
+    return value

@@ -1,0 +1,162 @@
+"""One search of the brain: choose a strategy, let the hands find, rank, explain, page."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from memory_manage.calibration import calibration_for
+from memory_manage.cursors import (
+    SearchCursor,
+    fingerprint,
+    read_search_cursor,
+    write_search_cursor,
+)
+from memory_manage.intake import vector_of
+from memory_manage.postprocess import RankRules, Scored, is_confident, ranked
+from memory_manage.questions import checked_limit, option_filter, zone_of
+from memory_manage.results import ArmExplanation, Explanation, Found, item_of
+from memory_manage.strategy import Choice, choose
+from memory_tool.errors import Degraded, InputError
+from memory_tool.filters import all_of
+from memory_tool.model import EVERYTHING, Answer, Filter, Hit, Query
+from memory_tool.model import Found as FoundMemory
+from memory_tool.scope import Scope
+from memory_tool.scope_words import ScopeWords
+from memory_tool.tool import MemoryTool
+from memory_tool.validation import check_embedding, check_text, check_time
+
+LIMIT: Final = 5
+LIMIT_MAX: Final = 1000
+DEPTH: Final = 100
+"""Least candidates of each arm: at 20, with nothing filled in, a tenth of the quality is lost."""
+
+QUERY_BYTES: Final = 100_000
+
+
+class Search:
+    """One question with its options, ready to run."""
+
+    def __init__(
+        self, tool: MemoryTool, query: str, words: ScopeWords, options: Mapping[str, Any]
+    ) -> None:
+        """Check everything that can be checked before any I/O.
+
+        Raises:
+            InputError: The question, its scope, a filter or an option can't be.
+        """
+        self._tool = tool
+        self._text = check_text(query, "the query", longest=QUERY_BYTES)
+        self._options = options
+        tz = zone_of(options.get("tz"), tool.settings.tz)
+        scope, condition = tool.scope_and_filter(words, options.get("filters"), tz=tz)
+        self._scope: Scope = scope
+        self._condition: Filter = all_of(condition, option_filter(options, tz))
+        self._choice: Choice = choose(query, options.get("mode") or "auto")
+        self._limit = checked_limit(options.get("limit", LIMIT), largest=LIMIT_MAX)
+        self._threshold = _threshold(options.get("threshold"), tool.settings.threshold)
+        check_time(options.get("now"), "now")
+        self._question = fingerprint(
+            query, scope, condition, options.get("mode"), self._threshold, options.get("since"),
+            options.get("until"), options.get("types"), options.get("tags"),
+        )  # fmt: skip
+        text = options.get("cursor")
+        cursor = read_search_cursor(self._question, text) if text else None
+        self._offset = cursor.offset if cursor else 0
+        self._now: datetime | None = cursor.now if cursor else options.get("now")
+        self._scored: tuple[Scored, ...] = ()
+
+    def run(self) -> Found:
+        """Search, rank, and shape the page.
+
+        Raises:
+            Degraded: A part is missing and the caller asked for an error in that case.
+            Unavailable: The record store can't be reached.
+        """
+        wanted = self._offset + self._limit
+        query = Query(
+            text=self._text,
+            scope=self._scope,
+            strategy=self._choice.strategy,
+            filter=self._condition,
+            limit=wanted,
+            depth=max(DEPTH, 2 * wanted),
+            vector=self._query_vector(),
+        )
+        answer = self._tool.search(query, self._rank)
+        if answer.degraded and self._options.get("on_degraded") == "raise":
+            message = "; ".join(map(str, answer.degraded))
+            raise Degraded(message, store="search")
+        return self._found(answer)
+
+    def _query_vector(self) -> Any:  # noqa: ANN401 - a vector or nothing
+        given = vector_of(self._options.get("query_embedding"))
+        if given is None:
+            return None
+        return check_embedding(given, self._tool.space, self._options.get("space"))
+
+    def _rank(self, hits: Sequence[Hit], now: datetime) -> Sequence[Hit]:
+        self._now = self._now or now.astimezone(UTC)
+        rules = RankRules(
+            now=self._now.timestamp(),
+            calibration=calibration_for(self._tool.space.model),
+            threshold=self._threshold,
+        )
+        self._scored = ranked(hits, rules)
+        page = self._scored[self._offset : self._offset + self._limit]
+        return [item.hit for item in page]
+
+    def _found(self, answer: Answer) -> Found:
+        scored = {item.hit.outline.id: item for item in self._scored}
+        results = tuple(
+            item_of(
+                found.memory,
+                score=scored[found.memory.id].score,
+                explanation=self._explanation(scored[found.memory.id], found)
+                if self._options.get("explain")
+                else None,
+            )
+            for found in answer.found
+        )
+        return Found(
+            results=results,
+            strategy=self._choice.strategy.name,
+            reason=self._choice.reason,
+            confident=is_confident(self._scored),
+            degraded=answer.degraded,
+            cursor=self._next_cursor(),
+        )
+
+    def _next_cursor(self) -> str | None:
+        end = self._offset + self._limit
+        if end >= len(self._scored) or self._now is None:
+            return None
+        return write_search_cursor(self._question, SearchCursor(offset=end, now=self._now))
+
+    def _explanation(self, item: Scored, found: FoundMemory) -> Explanation:
+        hit = item.hit
+        return Explanation(
+            arms={
+                arm.value: ArmExplanation(
+                    rank=said.rank, score=said.score, filled_in=said.filled_in
+                )
+                for arm, said in hit.arms.items()
+            },
+            cosine=hit.cosine,
+            calibrated=item.calibrated,
+            fusion=repr(self._choice.strategy.fusion),
+            relevance=hit.relevance,
+            recency=item.recency,
+            importance=item.importance,
+            threshold=self._threshold,
+            filters="none" if self._condition == EVERYTHING else repr(self._condition),
+            tier=found.memory.tier.value,
+        )
+
+
+def _threshold(given: object, default: float) -> float:
+    if given is None:
+        return default
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        message = f"threshold lies between 0 and 1, not {given!r}"
+        raise InputError(message)
+    return float(given)

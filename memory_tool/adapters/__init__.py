@@ -1,0 +1,1 @@
+"""Ports made real: one file for each engine and role."""

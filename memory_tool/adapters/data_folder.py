@@ -1,0 +1,80 @@
+"""The folder of one host's embedded indexes: its identity, and the lease of its one applier."""
+
+import fcntl
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from memory_tool.errors import Corrupt, SettingsError
+from memory_tool.ports import Lease
+
+_IDENTITY: Final = "folder-id"
+_LOCK: Final = "applier.lock"
+
+
+def open_folder(path: Path) -> str:
+    """Make the folder if need be, private to its user, and return its random identity.
+
+    Raises:
+        SettingsError: The folder can't be made or written.
+        Corrupt: The identity file is damaged.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = path / _IDENTITY
+        if not file.exists():
+            _write_once(file, secrets.token_hex(8))
+        identity = file.read_text(encoding="ascii").strip()
+    except OSError as error:
+        message = f"the data folder {path} can't be used: {error.strerror}"
+        raise SettingsError(message) from error
+    if len(identity) != 16:
+        message = f"{file} is damaged: remove the folder's indexes and open again"
+        raise Corrupt(message)
+    return identity
+
+
+def _write_once(file: Path, text: str) -> None:
+    """Write a file that appears whole or not at all; the first of several writers wins."""
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+class FolderLease(Lease):
+    """A non-blocking flock on a file of the folder; the kernel frees it when its holder dies."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _LOCK
+        self._descriptor: int | None = None
+        self._pid = 0
+
+    def try_acquire(self) -> bool:
+        """See :meth:`memory_tool.ports.Lease.try_acquire`."""
+        if self._descriptor is not None:
+            # A child of fork shares the descriptor, but not the right.
+            return self._pid == os.getpid()
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._descriptor, self._pid = descriptor, os.getpid()
+        return True
+
+    def release(self) -> None:
+        """See :meth:`memory_tool.ports.Lease.release`."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,213 @@
+"""The truth as appliers read it, through the role ``threefold_worker``."""
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, Literal, cast
+
+from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_queries import statement
+from memory_tool.adapters.postgres_rows import Record, chunk_of, space_of
+from memory_tool.ports import (
+    ChangeBatch,
+    ChangeLog,
+    ChangeRow,
+    ForeignHistory,
+    Pointer,
+    TargetBase,
+)
+
+_NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
+# What the other index doesn't hold stays in the database.
+_COLUMNS: Final = {
+    "vector": "'' AS words, '' AS bigrams, k.embedding",
+    "keyword": "k.words, k.bigrams, NULL::bytea AS embedding",
+}
+_FETCH: Final = 500
+_FULL_LOOK: Final = timedelta(minutes=10)
+_OVERLAP: Final = timedelta(minutes=1)
+"""A transaction may commit up to this long after the moment that its clock row names."""
+
+
+class PostgresChangeLog(ChangeLog):
+    """See :class:`memory_tool.ports.ChangeLog`."""
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._clocks: Mapping[int, int] = {}
+        self._looked: datetime | None = None
+        self._looked_fully: datetime | None = None
+
+    def pending(self, clocks: Mapping[int, int]) -> int:
+        """See :meth:`memory_tool.ports.ChangeLog.pending`."""
+        with self._lock:
+            self._look()
+            known = self._clocks
+        return sum(max(0, nseq - clocks.get(ns_id, 0)) for ns_id, nseq in known.items())
+
+    def _look(self) -> None:
+        """Bring the clocks up to date: those changed since the last look, or all now and then."""
+        with self._pool.connection() as connection:
+            record = connection.execute(statement("store_clock")).fetchone()
+            (now,) = cast("tuple[datetime]", record)
+            since = self._since(now)
+            records = connection.execute(statement("changed_clocks"), {"since": since}).fetchall()
+        fresh = {ns_id: nseq for ns_id, nseq, _ in cast("list[tuple[int, int, int]]", records)}
+        self._clocks = fresh if since is None else {**self._clocks, **fresh}
+        self._looked = now
+        if since is None:
+            self._looked_fully = now
+
+    def _since(self, now: datetime) -> datetime | None:
+        if self._looked is None or self._looked_fully is None or now < self._looked:
+            return None
+        if now - self._looked_fully > _FULL_LOOK:
+            return None
+        return self._looked - _OVERLAP
+
+    @contextlib.contextmanager
+    def changes(
+        self,
+        target: str,
+        kind: Literal["vector", "keyword"],
+        base: TargetBase,
+        limit: int,
+    ) -> Iterator[ChangeBatch]:
+        """See :meth:`memory_tool.ports.ChangeLog.changes`."""
+        with self._pool.connection() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            connection.execute(statement("be_patient"))
+            yield _batch(connection, target, kind, base=base, limit=limit)
+
+    def pointer(self, target: str) -> Pointer | None:
+        """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
+        with self._pool.connection() as connection:
+            row = connection.execute(statement("pointer"), {"target": target}).fetchone()
+        if row is None:
+            return None
+        name, generation, sha256, mark = cast("tuple[str, int, str, str]", row)
+        return Pointer(target=name, generation=generation, manifest_sha256=sha256, mark=mark)
+
+    def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
+        """See :meth:`memory_tool.ports.ChangeLog.publish`."""
+        parameters = {
+            "target": pointer.target,
+            "generation": pointer.generation,
+            "manifest_sha256": pointer.manifest_sha256,
+            "mark": pointer.mark,
+            "base_mark": base_mark,
+        }
+        with self._pool.connection() as connection:
+            return connection.execute(statement("publish"), parameters).fetchone() is not None
+
+    def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
+        parameters = {
+            "target": target,
+            "ns_ids": list(clocks),
+            "applied": list(clocks.values()),
+        }
+        with self._pool.connection() as connection:
+            connection.execute(statement("note_progress"), parameters)
+            connection.execute(statement("forget_marks"), {"target": target})
+
+    def identity(self) -> str:
+        """What tells this store from every other: 32 hexadecimal digits."""
+        with self._pool.connection() as connection:
+            row = connection.execute(statement("store_identity")).fetchone()
+        return cast("tuple[str]", row)[0]
+
+
+def _batch(
+    connection: Connection,
+    target: str,
+    kind: Literal["vector", "keyword"],
+    *,
+    base: TargetBase,
+    limit: int,
+) -> ChangeBatch:
+    if base.mark is not None:
+        known = {"target": target, "mark": base.mark}
+        if connection.execute(statement("known_mark"), known).fetchone() is None:
+            message = f"{target} carries a mark that this store never made"
+            raise ForeignHistory(message)
+    records = connection.execute(statement("changed_clocks"), {"since": None}).fetchall()
+    upto = _span(cast("list[tuple[int, int, int]]", records), base, limit)
+    mark = secrets.token_hex(16)
+    # In the transaction that reads the rows: a mark of another history than the rows would vouch
+    # for what this history never had.
+    connection.execute(statement("new_mark"), {"target": target, "mark": mark})
+    identity = connection.execute(statement("store_identity")).fetchone()
+    return ChangeBatch(
+        rows=_changed_rows(connection, kind, base, upto),
+        clocks=upto,
+        mark=mark,
+        base_mark=base.mark,
+        space=space_of(connection.execute(statement("active_space")).fetchone()),
+        store=cast("tuple[str]", identity)[0],
+    )
+
+
+def _span(
+    clocks: list[tuple[int, int, int]], base: TargetBase, limit: int
+) -> Mapping[int, int]:
+    """Up to which number each namespace is read: whole namespaces first, the last one cut.
+
+    Args:
+        clocks: (ns_id, clock, highest number purged) of each namespace.
+        base: Where the target stands.
+        limit: Most numbers to read.
+
+    Raises:
+        ForeignHistory: The base holds rows that may have been purged since.
+    """
+    left = limit
+    upto: dict[int, int] = {}
+    for ns_id, nseq, purged in clocks:
+        done = base.clocks.get(ns_id, 0)
+        if 0 < done < purged:
+            message = f"rows of namespace {ns_id} were purged that the target has not seen go"
+            raise ForeignHistory(message)
+        if done < nseq and left > 0:
+            upto[ns_id] = min(nseq, done + left)
+            left -= upto[ns_id] - done
+    return upto
+
+
+def _changed_rows(
+    connection: Connection,
+    kind: Literal["vector", "keyword"],
+    base: TargetBase,
+    upto: Mapping[int, int],
+) -> Iterator[ChangeRow]:
+    sql = statement("changed_rows", number=_NUMBER[kind], columns=_COLUMNS[kind])
+    parameters = {
+        "ns_ids": list(upto),
+        "above": [base.clocks.get(ns_id, 0) for ns_id in upto],
+        "upto": list(upto.values()),
+    }
+    with connection.cursor(name="changes", binary=True) as cursor:
+        cursor.itersize = _FETCH
+        cursor.execute(sql, parameters)
+        for _, group in groupby(cursor, key=itemgetter(0, 1)):
+            yield _change_row(list(group))
+    # The mark is durable before the target, which has read all rows by now, can carry it.
+    connection.execute("COMMIT")
+
+
+def _change_row(records: list[Record]) -> ChangeRow:
+    ns_id, memory_id, nseq, version, live, extra = records[0][:6]
+    return ChangeRow(
+        ns_id=ns_id,
+        memory_id=memory_id,
+        nseq=nseq,
+        version=version,
+        live=live,
+        extra=extra,
+        chunks=tuple(chunk_of(record[6:]) for record in records if record[6] is not None),
+    )

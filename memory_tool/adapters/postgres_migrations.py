@@ -1,0 +1,102 @@
+"""Numbered SQL files, each run once, in order, checksummed, by one process at a time."""
+
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Final
+
+import psycopg
+
+from memory_tool.adapters.postgres_connection import translated
+from memory_tool.errors import Corrupt
+
+_LOCK: Final = 7_337_301_845
+"""Any constant will do, as long as it is always the same."""
+
+_LEDGER: Final = """
+CREATE TABLE IF NOT EXISTS public.threefold_migration (
+    number int PRIMARY KEY,
+    name text NOT NULL,
+    sha256 text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One file ``0001_name.sql``."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of the file, to notice one that was edited after it ran."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def shipped_migrations() -> tuple[Migration, ...]:
+    """The migrations of this version, in order."""
+    folder = resources.files("memory_tool.adapters") / "sql" / "migrations"
+    files = sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".sql")),
+        key=lambda file: file.name,
+    )
+    return tuple(
+        Migration(
+            number=int(file.name.partition("_")[0]),
+            name=file.name.removesuffix(".sql"),
+            sql=file.read_text(encoding="utf-8"),
+        )
+        for file in files
+    )
+
+
+def migrate(
+    conninfo: str, migrations: tuple[Migration, ...] | None = None
+) -> tuple[Migration, ...]:
+    """Bring a database to this version, as its owner; safe from several processes at once.
+
+    Returns:
+        The migrations that this call applied.
+
+    Raises:
+        Corrupt: A file that has run reads differently now, or the database is newer than this code.
+    """
+    wanted = shipped_migrations() if migrations is None else migrations
+    with (
+        translated(),
+        psycopg.connect(conninfo) as connection,
+        connection.transaction(),
+    ):
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        connection.execute(_LEDGER)
+        rows = connection.execute(
+            "SELECT number, name, sha256 FROM public.threefold_migration ORDER BY number"
+        ).fetchall()
+        done = {int(number): (str(name), str(sha256)) for number, name, sha256 in rows}
+        _check_history(done, wanted)
+        missing = tuple(migration for migration in wanted if migration.number not in done)
+        for migration in missing:
+            connection.execute(migration.sql.encode())
+            connection.execute(
+                "INSERT INTO public.threefold_migration (number, name, sha256) VALUES (%s, %s, %s)",
+                [migration.number, migration.name, migration.sha256],
+            )
+    return missing
+
+
+def _check_history(done: dict[int, tuple[str, str]], wanted: tuple[Migration, ...]) -> None:
+    known = {migration.number: migration for migration in wanted}
+    for number, (name, sha256) in done.items():
+        migration = known.get(number)
+        if migration is None:
+            message = (
+                f"the database knows migration {name}, this version does not: update Threefold"
+            )
+            raise Corrupt(message, command="pip install --upgrade threefold")
+        if migration.sha256 != sha256:
+            message = f"migration {name} was changed after it ran on this database"
+            raise Corrupt(message)

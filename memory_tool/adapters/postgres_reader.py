@@ -1,0 +1,89 @@
+"""Reading the truth without searching: by id, page by page, version by version."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
+
+from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_queries import statement
+from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_rows import Record, memory_of_image, stored_row
+from memory_tool.adapters.postgres_snapshot import compiled_condition, name_namespaces
+from memory_tool.model import EVERYTHING, Filter, Memory, MemoryId, StoredRow
+from memory_tool.ports import PageRequest, RecordReader
+from memory_tool.scope import Namespace, Scope
+
+_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+
+class PostgresRecordReader(RecordReader):
+    """See :class:`memory_tool.ports.RecordReader`; one snapshot, in one round trip, for each call."""
+
+    def __init__(self, pool: PostgresPool, store: PostgresRecordStore) -> None:
+        self._pool = pool
+        self._store = store
+
+    def fetch(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
+        """See :meth:`memory_tool.ports.RecordReader.fetch`."""
+        namespaces = self._namespaces(scope)
+        (records,) = self._select(namespaces, ["rows"], {"ids": list(ids)})
+        return {record[1]: stored_row(record, namespaces) for record in records}
+
+    def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
+        """See :meth:`memory_tool.ports.RecordReader.page`."""
+        namespaces = self._namespaces(scope)
+        after_time, after_id = request.after or (None, None)
+        values = {"after_time": after_time, "after_id": after_id, "bound": request.limit}
+        (records,) = self._select(namespaces, ["page"], values, condition=request.condition)
+        return tuple(stored_row(record, namespaces) for record in records)
+
+    def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
+        """See :meth:`memory_tool.ports.RecordReader.history`."""
+        namespaces = self._namespaces(scope)
+        names = ["old_versions", "rows"]
+        old, current = self._select(namespaces, names, {"ids": [memory_id]})
+        if not current:
+            return ()
+        return (
+            *(memory_of_image(image, namespaces[ns_id]) for ns_id, image in old),
+            stored_row(current[0], namespaces).memory,
+        )
+
+    def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
+        """See :meth:`memory_tool.ports.RecordReader.deleted`."""
+        namespaces = self._namespaces(scope)
+        (records,) = self._select(namespaces, ["deleted_ids"], {"ids": list(ids)})
+        return frozenset(record[0] for record in records)
+
+    def counts(self) -> Mapping[str, int]:
+        """See :meth:`memory_tool.ports.RecordReader.counts`."""
+        with self._pool.connection() as connection:
+            records = connection.execute(statement("store_counts")).fetchall()
+        return dict(cast("list[tuple[str, int]]", records))
+
+    def _namespaces(self, scope: Scope) -> Mapping[int, Namespace]:
+        view = self._store.view(scope, ())
+        return {clock.ns_id: clock.namespace for clock in view.namespaces}
+
+    def _select(
+        self,
+        namespaces: Mapping[int, Namespace],
+        names: Sequence[str],
+        values: Mapping[str, object],
+        *,
+        condition: Filter = EVERYTHING,
+    ) -> list[list[Record]]:
+        """The records of each statement, all of one snapshot."""
+        if not namespaces:
+            return [[] for _ in names]
+        text, parameters = compiled_condition(condition)
+        named = {"ns_ids": list(namespaces), **values, **parameters}
+        with self._pool.connection() as connection:
+            with connection.pipeline():
+                connection.execute(_BEGIN)
+                name_namespaces(connection, list(namespaces))
+                cursors = [
+                    connection.execute(statement(name, condition=text), named, binary=True)
+                    for name in names
+                ]
+                connection.execute("COMMIT")
+            return [list(cursor) for cursor in cursors]

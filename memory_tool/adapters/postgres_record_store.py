@@ -1,0 +1,221 @@
+"""The truth in PostgreSQL: commits, and the door to consistent reads."""
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Any, Final, cast
+
+from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_queries import statement
+from memory_tool.adapters.postgres_rows import (
+    chunk_images,
+    digest,
+    receipt_json,
+    results_of,
+    row_image,
+    space_definition,
+    space_of,
+    stored_row,
+)
+from memory_tool.adapters.postgres_snapshot import PostgresSnapshot, open_snapshot
+from memory_tool.errors import IdempotencyConflict, TooManyNamespaces, Unavailable
+from memory_tool.model import EmbeddingSpace, State, StoredRow, WriteResult
+from memory_tool.ports import (
+    Commit,
+    Existing,
+    Lookup,
+    NamespaceClock,
+    Opening,
+    Pointer,
+    ReadView,
+    RecordStore,
+    SpaceRegistry,
+    WritePlan,
+)
+from memory_tool.scope import Namespace, Scope
+
+NAMESPACES_MAX: Final = 1000
+VERSIONS_KEPT: Final = 10
+"""Old versions of a memory that are kept beside the current one (mission, item 23)."""
+
+
+class PostgresRecordStore(RecordStore, SpaceRegistry):
+    """Commits and snapshots over a pool of the role ``threefold_app``.
+
+    A namespace's clock row is its lock: numbers are dense and in the order of commits.
+    """
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._pool.close()
+
+    def commit(self, commit: Commit) -> tuple[WriteResult, ...]:
+        """See :meth:`memory_tool.ports.RecordStore.commit`."""
+        used: Connection | None = None
+        try:
+            with self._pool.connection() as connection:
+                existing, answered = _open_write(connection, commit)
+                if answered is not None:
+                    return answered
+                plan = commit.plan(existing)
+                used = connection
+                _write(connection, commit, existing, plan)
+        except Unavailable as error:
+            if used is not None and used.closed:
+                # The answer to COMMIT may be what was lost: only a repetition under the key tells.
+                message = str(error)
+                raise Unavailable(
+                    message, outcome="unknown", key=commit.idempotency_key
+                ) from error
+            raise
+        return plan.results
+
+    def view(self, scope: Scope, targets: Sequence[str]) -> ReadView:
+        """See :meth:`memory_tool.ports.RecordStore.view`."""
+        with self._pool.connection() as connection:
+            with connection.pipeline():
+                found = [
+                    connection.execute(statement(name), parameters)
+                    for name, parameters in _scope_statements(scope)
+                ]
+                state = connection.execute(statement("view_state"), {"targets": list(targets)})
+            # Covers of several names may overlap.
+            covered = (record for cursor in found for record in cursor.fetchall())
+            clocks = cast("list[tuple[int, str, int, int]]", list(dict.fromkeys(covered)))
+            records = cast("list[tuple[Any, ...]]", state.fetchall())
+        if len(clocks) > NAMESPACES_MAX:
+            raise TooManyNamespaces
+        now, incarnation = records[0][:2]
+        return ReadView(
+            namespaces=tuple(
+                NamespaceClock(
+                    ns_id=ns_id, namespace=Namespace.from_address(address), nseq=nseq, stamp=stamp
+                )
+                for ns_id, address, nseq, stamp in clocks
+            ),
+            pointers={
+                target: Pointer(
+                    target=target, generation=generation, manifest_sha256=sha256, mark=mark
+                )
+                for _, _, target, generation, sha256, mark in records
+                if target is not None
+            },
+            incarnation=incarnation,
+            now=now,
+        )
+
+    def snapshot(self, opening: Opening) -> AbstractContextManager[PostgresSnapshot]:
+        """See :meth:`memory_tool.ports.RecordStore.snapshot`."""
+        return open_snapshot(self._pool, opening)
+
+    def active_space(self) -> EmbeddingSpace | None:
+        """See :meth:`memory_tool.ports.SpaceRegistry.active_space`."""
+        with self._pool.connection() as connection:
+            return space_of(connection.execute(statement("active_space")).fetchone())
+
+    def record_space(self, space: EmbeddingSpace) -> EmbeddingSpace:
+        """See :meth:`memory_tool.ports.SpaceRegistry.record_space`."""
+        parameters = {"name": space.name, "definition": space_definition(space)}
+        with self._pool.connection() as connection:
+            connection.execute(statement("record_space"), parameters)
+            return space_of(connection.execute(statement("active_space")).fetchone()) or space
+
+
+def _scope_statements(scope: Scope) -> list[tuple[str, Mapping[str, object]]]:
+    if scope.exact:
+        hashes = [digest(name.address) for name in scope.within]
+        return [("named_namespaces", {"hashes": hashes})]
+    return [
+        ("covered_namespaces", {**_ids(name), "bound": NAMESPACES_MAX + 1})
+        for name in scope.within
+    ]
+
+
+def _ids(namespace: Namespace) -> Mapping[str, object]:
+    return {
+        "project": namespace.project,
+        "user": namespace.user,
+        "agent": namespace.agent,
+        "path": list(namespace.path) or None,
+    }
+
+
+def _open_write(
+    connection: Connection, commit: Commit
+) -> tuple[Existing, tuple[WriteResult, ...] | None]:
+    namespace = commit.namespace
+    parameters = {
+        "address": namespace.address,
+        "address_hash": digest(namespace.address),
+        **_ids(namespace),
+        "key": digest(commit.idempotency_key),
+    }
+    with connection.pipeline():
+        connection.execute("BEGIN")
+        clock = connection.execute(statement("open_write"), parameters)
+        found = [
+            connection.execute(statement(name), values)
+            for name, values in _candidates(commit.lookup)
+        ]
+    record = cast("tuple[int, int, datetime, bytes | None, Any]", clock.fetchone())
+    ns_id, nseq, now, request_hash, response = record
+    rows = [stored_row(row, {ns_id: namespace}) for cursor in found for row in cursor]
+    existing = Existing(
+        ns_id=ns_id,
+        nseq=nseq,
+        now=now,
+        # A row may answer to its hash, its key and its id.
+        rows=tuple({row.memory.id: row for row in rows}.values()),
+    )
+    if request_hash is None:
+        return existing, None
+    if request_hash != commit.request_hash:
+        message = f"idempotency key {commit.idempotency_key!r} was used for another request"
+        raise IdempotencyConflict(message)
+    return existing, results_of(response)
+
+
+def _candidates(lookup: Lookup) -> list[tuple[str, Mapping[str, object]]]:
+    wanted: list[tuple[str, Mapping[str, object]]] = []
+    if lookup.dedup_hashes:
+        wanted.append(("rows_with_text", {"hashes": list(lookup.dedup_hashes)}))
+    if lookup.keys:
+        wanted.append(("rows_with_key", {"hashes": [digest(key) for key in lookup.keys]}))
+    if lookup.ids:
+        wanted.append(("rows_with_id", {"ids": list(lookup.ids)}))
+    return wanted
+
+
+def _write(connection: Connection, commit: Commit, existing: Existing, plan: WritePlan) -> None:
+    changes = plan.changes
+    chunks, embeddings = chunk_images(changes)
+    parameters = {
+        "ns_id": existing.ns_id,
+        "base": existing.nseq,
+        "stamp": secrets.randbits(63),
+        "changed": json.dumps([row_image(change.row) for change in changes], allow_nan=False),
+        "actions": [change.action for change in changes],
+        "archived": _ids_of(change.previous for change in changes),
+        "versions_kept": VERSIONS_KEPT,
+        "rechunked": _ids_of(
+            change.row for change in changes if change.chunks is not None and change.action != "add"
+        ),
+        "deleted": _ids_of(change.row for change in changes if change.row.state is State.DELETED),
+        "chunks": json.dumps(chunks) if chunks else None,
+        "embeddings": embeddings,
+        "key": digest(commit.idempotency_key),
+        "request_hash": commit.request_hash,
+        "receipt": receipt_json(plan.results),
+    }
+    with connection.pipeline():
+        connection.execute(statement("write_changes"), parameters)
+        connection.execute("COMMIT")
+
+
+def _ids_of(rows: Iterable[StoredRow | None]) -> list[str]:
+    return [row.memory.id for row in rows if row is not None]

@@ -1,0 +1,259 @@
+"""Rows of PostgreSQL to nouns of the house and back."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from memory_tool.model import (
+    Chunk,
+    EmbeddingSpace,
+    Memory,
+    MemoryType,
+    State,
+    Status,
+    StoredRow,
+    Tier,
+    Turn,
+    Vector,
+    WriteResult,
+)
+from memory_tool.ports import RowChange
+from memory_tool.scope import Namespace
+
+Record: TypeAlias = Sequence[Any]
+"""A fetched row. The driver can't know its types; the functions here can."""
+
+HALF: Final = np.dtype("<f2")
+
+
+def digest(text: str) -> bytes:
+    """SHA-256 of a text: what stands for it in an index."""
+    return hashlib.sha256(text.encode()).digest()
+
+
+def stored_row(record: Record, namespaces: Mapping[int, Namespace]) -> StoredRow:
+    """A row selected with :data:`~memory_tool.adapters.postgres_queries.ROW_COLUMNS`."""
+    (
+        ns_id, memory_id, nseq, vector_nseq, keyword_nseq, state, version, content, content_hash,
+        dedup_hash, key, type_name, confidence, importance, pinned, tags, source, metadata,
+        created_at, updated_at, occurred_at, expires_at, verified_at, run_id, *place, tier, extra,
+        chunk_high,
+    ) = record  # fmt: skip
+    memory = Memory(
+        id=memory_id,
+        namespace=namespaces[ns_id],
+        content=content,
+        type=MemoryType(type_name),
+        version=version,
+        created_at=_utc(created_at),
+        updated_at=_utc(updated_at),
+        importance=importance,
+        pinned=pinned,
+        confidence=confidence,
+        source=source,
+        tags=tuple(tags),
+        metadata=metadata,
+        occurred_at=occurred_at and _utc(occurred_at),
+        expires_at=expires_at and _utc(expires_at),
+        verified_at=verified_at and _utc(verified_at),
+        key=key,
+        run_id=run_id,
+        turn=_turn(place),
+        tier=Tier(tier),
+    )
+    return StoredRow(
+        memory=memory,
+        ns_id=ns_id,
+        state=State(state),
+        nseq=nseq,
+        vector_nseq=vector_nseq,
+        keyword_nseq=keyword_nseq,
+        content_hash=content_hash,
+        dedup_hash=dedup_hash,
+        extra=extra,
+        chunk_high=chunk_high,
+    )
+
+
+def _utc(time: datetime) -> datetime:
+    # The server answers in its own zone, which is of no interest.
+    return time.astimezone(UTC)
+
+
+def _turn(place: Record) -> Turn | None:
+    conversation_id, position, role, name = place
+    if conversation_id is None:
+        return None
+    return Turn(conversation_id=conversation_id, position=position, role=role, name=name)
+
+
+def memory_of_image(image: Mapping[str, Any], namespace: Namespace) -> Memory:
+    """The memory that an old version's image (a row as JSON) describes."""
+    return Memory(
+        id=str(image["id"]).replace("-", ""),
+        namespace=namespace,
+        content=image["content"],
+        type=MemoryType(image["type"]),
+        version=image["version"],
+        created_at=_utc(datetime.fromisoformat(image["created_at"])),
+        updated_at=_utc(datetime.fromisoformat(image["updated_at"])),
+        importance=image["importance"],
+        pinned=image["pinned"],
+        confidence=image["confidence"],
+        source=image["source"],
+        tags=tuple(image["tags"]),
+        metadata=image["metadata"],
+        occurred_at=_time(image["occurred_at"]),
+        expires_at=_time(image["expires_at"]),
+        verified_at=_time(image["verified_at"]),
+        key=image["key"],
+        run_id=image["run_id"],
+        turn=_turn([image[name] for name in _TURN_COLUMNS]),
+        tier=Tier(image["tier"]),
+    )
+
+
+_TURN_COLUMNS: Final = ("conversation_id", "turn_position", "turn_role", "turn_name")
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else _utc(datetime.fromisoformat(text))
+
+
+def row_image(row: StoredRow) -> Mapping[str, object]:
+    """A planned row as ``threefold.write_changes`` takes it."""
+    memory = row.memory
+    place = memory.turn
+    return {
+        "id": memory.id,
+        "nseq": row.nseq,
+        "vector_nseq": row.vector_nseq,
+        "keyword_nseq": row.keyword_nseq,
+        "state": row.state,
+        "version": memory.version,
+        "content": memory.content,
+        "content_hash": row.content_hash.hex(),
+        "dedup_hash": None if row.dedup_hash is None else row.dedup_hash.hex(),
+        "key": memory.key,
+        "key_hash": None if memory.key is None else digest(memory.key).hex(),
+        "type": memory.type,
+        "confidence": memory.confidence,
+        "importance": memory.importance,
+        "pinned": memory.pinned,
+        "tags": memory.tags,
+        "source": memory.source,
+        "metadata": memory.metadata,
+        "created_at": memory.created_at.isoformat(),
+        "updated_at": memory.updated_at.isoformat(),
+        "occurred_at": _text(memory.occurred_at),
+        "expires_at": _text(memory.expires_at),
+        "verified_at": _text(memory.verified_at),
+        "run_id": memory.run_id,
+        "conversation_id": place and place.conversation_id,
+        "turn_position": place and place.position,
+        "turn_role": place and place.role,
+        "turn_name": place and place.name,
+        "tier": memory.tier,
+        "extra": row.extra,
+        "chunk_high": row.chunk_high,
+    }
+
+
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
+
+
+def chunk_images(
+    changes: Sequence[RowChange],
+) -> tuple[list[Mapping[str, object]], list[bytes]]:
+    """Chunks as ``threefold.write_changes`` takes them: JSON, and the embeddings beside it."""
+    images: list[Mapping[str, object]] = []
+    embeddings: list[bytes] = []
+    for change in changes:
+        for chunk in change.chunks or ():
+            number = None
+            if chunk.embedding is not None:
+                embeddings.append(embedding_bytes(chunk.embedding))
+                number = len(embeddings)
+            images.append(
+                {
+                    "memory_id": change.row.memory.id,
+                    "ordinal": chunk.ordinal,
+                    "start": chunk.start,
+                    "stop": chunk.stop,
+                    "language": chunk.language,
+                    "words": chunk.words,
+                    "bigrams": chunk.bigrams,
+                    "embedding": number,
+                }
+            )
+    return images, embeddings
+
+
+def embedding_bytes(embedding: Vector) -> bytes:
+    """One embedding as half floats, little endian."""
+    return embedding.astype(HALF).tobytes()
+
+
+def embedding_of(stored: bytes | None) -> Vector | None:
+    """The embedding that :func:`embedding_bytes` stored, shape (dimension,)."""
+    return None if stored is None else np.frombuffer(stored, HALF).astype(np.float32)
+
+
+def chunk_of(record: Record) -> Chunk:
+    """A chunk from (ordinal, start, stop, language, words, bigrams, embedding)."""
+    ordinal, start, stop, language, words, bigrams, embedding = record
+    return Chunk(
+        ordinal=ordinal,
+        start=start,
+        stop=stop,
+        language=language,
+        words=words,
+        bigrams=bigrams,
+        embedding=embedding_of(embedding),
+    )
+
+
+def receipt_json(results: Sequence[WriteResult]) -> str:
+    """Write results as they are kept under an idempotency key."""
+    return json.dumps(
+        [
+            {
+                "status": result.status,
+                "id": result.id,
+                "version": result.version,
+                "error": result.error,
+                "stores": dict(result.stores),
+            }
+            for result in results
+        ]
+    )
+
+
+def results_of(receipt: Sequence[Mapping[str, Any]]) -> tuple[WriteResult, ...]:
+    """The results that :func:`receipt_json` kept."""
+    return tuple(
+        WriteResult(
+            status=Status(item["status"]),
+            id=item["id"],
+            version=item["version"],
+            error=item["error"],
+            stores=item["stores"],
+        )
+        for item in receipt
+    )
+
+
+def space_definition(space: EmbeddingSpace) -> str:
+    """A space as it is recorded."""
+    return json.dumps(dataclasses.asdict(space))
+
+
+def space_of(record: Record | None) -> EmbeddingSpace | None:
+    """The space that a record (definition) describes; ``None`` for no record."""
+    return None if record is None else EmbeddingSpace(**record[0])

@@ -1,0 +1,208 @@
+"""One repeatable-read moment of the truth, for one search."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, cast
+
+import numpy as np
+
+from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_filters import compile_filter
+from memory_tool.adapters.postgres_queries import statement
+from memory_tool.adapters.postgres_rows import HALF, Record, chunk_of, stored_row
+from memory_tool.errors import ScopeRequired
+from memory_tool.model import (
+    EVERYTHING,
+    AllOf,
+    Candidate,
+    Comparison,
+    Filter,
+    MemoryId,
+    MemoryType,
+    Outline,
+    StoredRow,
+)
+from memory_tool.ports import ChunkTokens, Opening, OverlayRow, Snapshot, StoredVectors
+
+_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_TYPES: Final = {member.value: member for member in MemoryType}
+
+
+@contextlib.contextmanager
+def open_snapshot(pool: PostgresPool, opening: Opening) -> Iterator["PostgresSnapshot"]:
+    """Open a snapshot and read what ``opening`` asks for in one round trip.
+
+    Raises:
+        ScopeRequired: The opening names no namespace.
+    """
+    if not opening.namespaces:
+        raise ScopeRequired
+    with pool.connection() as connection:
+        yield PostgresSnapshot(connection, opening)
+
+
+class PostgresSnapshot(Snapshot):
+    """See :class:`memory_tool.ports.RecordSnapshot` and :class:`memory_tool.ports.TokenSearch`."""
+
+    def __init__(self, connection: Connection, opening: Opening) -> None:
+        self._connection = connection
+        self._namespaces = opening.namespaces
+        self._ns_ids = list(opening.namespaces)
+        with connection.pipeline():
+            connection.execute(_BEGIN)
+            name_namespaces(connection, self._ns_ids)
+            clocks = connection.execute(statement("clocks"), {"ns_ids": self._ns_ids})
+            marks = connection.execute(
+                statement("missing_marks"),
+                {
+                    "targets": [target for target, _ in opening.marks],
+                    "marks": [mark for _, mark in opening.marks],
+                },
+            )
+            changed = connection.execute(
+                statement("overlay"),
+                {
+                    "since_ns": list(opening.since),
+                    "since": list(opening.since.values()),
+                    "bound": opening.overlay_limit,
+                },
+                binary=True,
+            )
+        self._clocks = dict(cast("list[tuple[int, int]]", clocks.fetchall()))
+        self._missing = frozenset(str(target) for (target,) in marks)
+        above = sum(
+            max(0, self._clocks.get(ns_id, 0) - number) for ns_id, number in opening.since.items()
+        )
+        too_many = above > opening.overlay_limit
+        self._overlay = None if too_many else _overlay(changed.fetchall())
+
+    @property
+    def missing_marks(self) -> frozenset[str]:
+        """See :attr:`memory_tool.ports.RecordSnapshot.missing_marks`."""
+        return self._missing
+
+    @property
+    def clocks(self) -> Mapping[int, int]:
+        """See :attr:`memory_tool.ports.RecordSnapshot.clocks`."""
+        return self._clocks
+
+    @property
+    def overlay(self) -> tuple[OverlayRow, ...] | None:
+        """See :attr:`memory_tool.ports.RecordSnapshot.overlay`."""
+        return self._overlay
+
+    def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
+        """See :meth:`memory_tool.ports.RecordSnapshot.outlines`."""
+        records = self._select("outlines", {"ids": list(ids)}, condition)
+        return {
+            record[0]: Outline(*record[:5], _TYPES[record[5]], *record[6:]) for record in records
+        }
+
+    def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
+        """See :meth:`memory_tool.ports.RecordSnapshot.rows`."""
+        records = self._select("rows", {"ids": list(ids)})
+        return {record[1]: stored_row(record, self._namespaces) for record in records}
+
+    def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
+        """See :meth:`memory_tool.ports.RecordSnapshot.matching_ids`."""
+        wanted = _indexed_part(condition)
+        name = "matching_ids_by_metadata" if wanted else "matching_ids"
+        values = {"wanted": json.dumps(wanted), "bound": limit + 1}
+        records = self._select(name, values, condition)
+        return None if len(records) > limit else frozenset(record[0] for record in records)
+
+    def vectors(self, ids: Sequence[MemoryId] | None, limit: int) -> StoredVectors | None:
+        """See :meth:`memory_tool.ports.RecordSnapshot.vectors`."""
+        name = "all_vectors" if ids is None else "vectors_of"
+        records = self._select(name, {"ids": list(ids or ()), "bound": limit + 1})
+        if len(records) > limit:
+            return None
+        references = tuple(
+            Candidate(ns_id, memory_id, ordinal, version, 0.0)
+            for ns_id, memory_id, ordinal, version, _ in records
+        )
+        if not records:
+            return StoredVectors(references=(), vectors=np.empty((0, 0), np.float32))
+        halves = np.frombuffer(b"".join(record[4] for record in records), HALF)
+        vectors = halves.reshape(len(records), -1).astype(np.float32)
+        return StoredVectors(references=references, vectors=vectors)
+
+    def chunks_with(self, terms: Sequence[str], limit: int) -> tuple[ChunkTokens, ...]:
+        """See :meth:`memory_tool.ports.TokenSearch.chunks_with`."""
+        records = self._select("chunks_with", {"terms": list(terms), "bound": limit})
+        return tuple(
+            ChunkTokens(
+                ns_id=ns_id,
+                memory_id=memory_id,
+                ordinal=ordinal,
+                keyword_nseq=number,
+                words=words,
+                bigrams=bigrams,
+                extra=extra,
+            )
+            for ns_id, memory_id, ordinal, number, words, bigrams, extra in records
+        )
+
+    def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """See :meth:`memory_tool.ports.TokenSearch.term_documents`."""
+        return dict(self._select("term_documents", {"terms": list(terms)}))
+
+    def _select(
+        self, name: str, values: Mapping[str, object], condition: Filter = EVERYTHING
+    ) -> list[Any]:
+        text, parameters = compiled_condition(condition)
+        return self._connection.execute(
+            statement(name, condition=text),
+            {"ns_ids": self._ns_ids, **values, **parameters},
+            binary=True,
+        ).fetchall()
+
+
+def name_namespaces(connection: Connection, ns_ids: Sequence[int]) -> None:
+    """Open the walls of the transaction for these namespaces."""
+    named = "{" + ",".join(map(str, ns_ids)) + "}"
+    connection.execute(statement("name_namespaces"), {"named": named})
+
+
+def compiled_condition(condition: Filter) -> tuple[str, Mapping[str, object]]:
+    """``AND …`` for a WHERE clause with named parameters; empty when nothing is asked."""
+    if condition == EVERYTHING:
+        return "", {}
+    text, values = compile_filter(condition)
+    first, *others = text.split("%s")
+    pieces = (f"%(f{number})s{piece}" for number, piece in enumerate(others))
+    parameters = {f"f{number}": value for number, value in enumerate(values)}
+    return f"AND ({first}{''.join(pieces)})", parameters
+
+
+def _indexed_part(condition: Filter) -> Mapping[str, object]:
+    """The metadata that every match has to hold: what the index on metadata can look up."""
+    parts = condition.parts if isinstance(condition, AllOf) else (condition,)
+    return {
+        part.name: part.value
+        for part in parts
+        if isinstance(part, Comparison) and part.metadata and part.operator == "eq"
+    }
+
+
+def _overlay(records: Sequence[Record]) -> tuple[OverlayRow, ...]:
+    by_memory = groupby(records, key=itemgetter(0, 1))
+    return tuple(_overlay_row(list(group)) for _, group in by_memory)
+
+
+def _overlay_row(records: Sequence[Record]) -> OverlayRow:
+    """A changed row from its joined records, one for each chunk."""
+    ns_id, memory_id, nseq, vector_nseq, keyword_nseq, live, extra = records[0][:7]
+    return OverlayRow(
+        ns_id=ns_id,
+        memory_id=memory_id,
+        nseq=nseq,
+        vector_nseq=vector_nseq,
+        keyword_nseq=keyword_nseq,
+        live=live,
+        extra=extra,
+        chunks=tuple(chunk_of(record[7:]) for record in records if record[7] is not None),
+    )

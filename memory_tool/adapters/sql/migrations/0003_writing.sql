@@ -1,0 +1,137 @@
+-- One commit is two round trips: open_write locks the namespace and tells what a plan needs,
+-- write_changes puts the plan down. Both run as the caller, behind row-level security.
+
+-- Makes the namespace if it is new, names it for the transaction and locks it; its number and
+-- clock, and the answer already given under this key, if any.
+CREATE FUNCTION threefold.open_write(
+    wanted_address text, wanted_hash bytea, wanted_project text, wanted_user text,
+    wanted_agent text, wanted_path text[], wanted_key bytea,
+    OUT ns_id bigint, OUT nseq bigint, OUT now timestamptz, OUT request_hash bytea,
+    OUT response jsonb
+)
+LANGUAGE plpgsql AS $$
+DECLARE
+    again bigint := threefold.ensure_namespace(
+        wanted_address, wanted_hash, wanted_project, wanted_user, wanted_agent, wanted_path);
+BEGIN
+    LOOP
+        ns_id := again;
+        PERFORM set_config('threefold.namespaces', '{' || ns_id || '}', true);
+        SELECT c.nseq INTO STRICT nseq FROM threefold.ns_clock c
+            WHERE c.ns_id = open_write.ns_id FOR UPDATE;
+        -- It may have been retired, and its name given to another, while we waited for the lock.
+        again := threefold.ensure_namespace(
+            wanted_address, wanted_hash, wanted_project, wanted_user, wanted_agent, wanted_path);
+        EXIT WHEN again = ns_id;
+    END LOOP;
+    SELECT i.request_hash, i.response INTO request_hash, response FROM threefold.idempotency i
+        WHERE i.ns_id = open_write.ns_id AND i.key_hash = wanted_key;
+    now := clock_timestamp();
+END $$;
+
+-- Puts down row images that take the numbers above base_number, in order, with their chunks,
+-- versions and audit. A retired twin stands before the row that replaces it.
+CREATE FUNCTION threefold.write_changes(
+    target_ns bigint, base_number bigint, new_stamp bigint, changed json, actions text[],
+    archived uuid[], versions_kept int, rechunked uuid[], deleted uuid[], chunks json,
+    embeddings bytea[], receipt_key bytea, receipt_hash bytea, receipt jsonb
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO threefold.idempotency (ns_id, key_hash, request_hash, response)
+        VALUES (target_ns, receipt_key, receipt_hash, receipt);
+    IF cardinality(actions) = 0 THEN
+        RETURN;
+    END IF;
+
+    UPDATE threefold.ns_clock
+        SET nseq = base_number + cardinality(actions), stamp = new_stamp,
+            changed_at = clock_timestamp()
+        WHERE ns_id = target_ns AND nseq = base_number;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the clock of namespace % moved under its lock', target_ns;
+    END IF;
+
+    IF cardinality(archived) > 0 THEN
+        INSERT INTO threefold.memory_version (ns_id, memory_id, version, image, replaced_at)
+            SELECT m.ns_id, m.id, m.version, to_jsonb(m), clock_timestamp()
+            FROM threefold.memory m
+            WHERE m.ns_id = target_ns AND m.id = ANY (archived);
+        DELETE FROM threefold.memory_version v
+            USING threefold.memory m
+            WHERE v.ns_id = target_ns AND v.memory_id = ANY (archived)
+              AND m.ns_id = v.ns_id AND m.id = v.memory_id
+              AND v.version <= m.version - versions_kept;
+    END IF;
+
+    WITH written AS (
+        INSERT INTO threefold.memory AS m (
+            ns_id, id, nseq, vector_nseq, keyword_nseq, state, version, content, content_hash,
+            dedup_hash, key, key_hash, type, confidence, importance, pinned, tags, source, metadata,
+            created_at, updated_at, occurred_at, expires_at, verified_at, run_id, conversation_id,
+            turn_position, turn_role, turn_name, tier, extra, chunk_high)
+        SELECT
+            target_ns, c.id, c.nseq, c.vector_nseq, c.keyword_nseq, c.state, c.version, c.content,
+            decode(c.content_hash, 'hex'), decode(c.dedup_hash, 'hex'), c.key,
+            decode(c.key_hash, 'hex'), c.type, c.confidence, c.importance, c.pinned, c.tags,
+            c.source, c.metadata, c.created_at, c.updated_at, c.occurred_at, c.expires_at,
+            c.verified_at, c.run_id, c.conversation_id, c.turn_position, c.turn_role, c.turn_name,
+            c.tier, c.extra, c.chunk_high
+        FROM json_to_recordset(changed) AS c (
+            id uuid, nseq bigint, vector_nseq bigint, keyword_nseq bigint, state text, version int,
+            content text, content_hash text, dedup_hash text, key text, key_hash text, type text,
+            confidence double precision, importance smallint, pinned boolean, tags jsonb,
+            source jsonb, metadata jsonb, created_at timestamptz, updated_at timestamptz,
+            occurred_at timestamptz, expires_at timestamptz, verified_at timestamptz, run_id text,
+            conversation_id text, turn_position int, turn_role text, turn_name text, tier text,
+            extra text, chunk_high int)
+        ON CONFLICT (ns_id, id) DO UPDATE SET
+            nseq = excluded.nseq, vector_nseq = excluded.vector_nseq,
+            keyword_nseq = excluded.keyword_nseq, state = excluded.state,
+            version = excluded.version, content = excluded.content,
+            content_hash = excluded.content_hash, dedup_hash = excluded.dedup_hash,
+            key = excluded.key, key_hash = excluded.key_hash, type = excluded.type,
+            confidence = excluded.confidence, importance = excluded.importance,
+            pinned = excluded.pinned, tags = excluded.tags, source = excluded.source,
+            metadata = excluded.metadata, updated_at = excluded.updated_at,
+            occurred_at = excluded.occurred_at, expires_at = excluded.expires_at,
+            verified_at = excluded.verified_at, run_id = excluded.run_id,
+            conversation_id = excluded.conversation_id, turn_position = excluded.turn_position,
+            turn_role = excluded.turn_role, turn_name = excluded.turn_name, tier = excluded.tier,
+            extra = excluded.extra, chunk_high = excluded.chunk_high
+        RETURNING m.nseq, m.id, m.version
+    )
+    INSERT INTO threefold.audit (ns_id, nseq, memory_id, version, action, at)
+        SELECT target_ns, w.nseq, w.id, w.version, actions[w.nseq - base_number], clock_timestamp()
+        FROM written w;
+
+    IF cardinality(rechunked) > 0 THEN
+        DELETE FROM threefold.chunk WHERE ns_id = target_ns AND memory_id = ANY (rechunked);
+    END IF;
+    IF chunks IS NOT NULL THEN
+        INSERT INTO threefold.chunk (
+            ns_id, memory_id, ordinal, start, stop, language, words, bigrams, embedding)
+        SELECT
+            target_ns, k.memory_id, k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams,
+            embeddings[k.embedding]
+        FROM json_to_recordset(chunks) AS k (
+            memory_id uuid, ordinal smallint, start int, stop int, language text, words text,
+            bigrams text, embedding int);
+    END IF;
+    IF cardinality(deleted) > 0 THEN
+        -- Nothing that a deleted memory said stays behind, in no version.
+        DELETE FROM threefold.memory_version
+            WHERE ns_id = target_ns AND memory_id = ANY (deleted);
+    END IF;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION threefold.open_write(text, bytea, text, text, text, text[], bytea)
+    FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION threefold.write_changes(
+    bigint, bigint, bigint, json, text[], uuid[], int, uuid[], uuid[], json, bytea[], bytea, bytea,
+    jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION threefold.open_write(text, bytea, text, text, text, text[], bytea)
+    TO threefold_app;
+GRANT EXECUTE ON FUNCTION threefold.write_changes(
+    bigint, bigint, bigint, json, text[], uuid[], int, uuid[], uuid[], json, bytea[], bytea, bytea,
+    jsonb) TO threefold_app;

@@ -1,0 +1,265 @@
+-- name: open_write
+-- Make, name and lock a namespace; its clock, and the answer already given under this key.
+SELECT ns_id, nseq, now, request_hash, response FROM threefold.open_write(
+    %(address)s, %(address_hash)s, %(project)s, %(user)s, %(agent)s, %(path)s, %(key)s)
+
+-- name: rows_with_text
+-- The rows whose text has to be unique and has one of these hashes.
+SELECT {row} FROM threefold.memory m
+WHERE m.ns_id = ANY ((SELECT threefold.allowed_namespaces())::bigint[])
+  AND m.dedup_hash IS NOT NULL AND m.dedup_hash = ANY (%(hashes)s::bytea[])
+
+-- name: rows_with_key
+-- The rows that carry one of these keys.
+SELECT {row} FROM threefold.memory m
+WHERE m.ns_id = ANY ((SELECT threefold.allowed_namespaces())::bigint[])
+  AND m.key_hash IS NOT NULL AND m.key_hash = ANY (%(hashes)s::bytea[])
+
+-- name: rows_with_id
+-- The rows of these ids, deleted ones too.
+SELECT {row} FROM threefold.memory m
+WHERE m.ns_id = ANY ((SELECT threefold.allowed_namespaces())::bigint[])
+  AND m.id = ANY (%(ids)s::uuid[])
+
+-- name: write_changes
+-- Put down a plan.
+SELECT threefold.write_changes(
+    %(ns_id)s, %(base)s, %(stamp)s, %(changed)s::json, %(actions)s::text[], %(archived)s::uuid[],
+    %(versions_kept)s, %(rechunked)s::uuid[], %(deleted)s::uuid[], %(chunks)s::json,
+    %(embeddings)s::bytea[], %(key)s, %(request_hash)s, %(receipt)s::jsonb)
+
+-- name: covered_namespaces
+-- The namespaces that carry all the ids named.
+SELECT ns_id, address, nseq, stamp
+FROM threefold.covered_namespaces(%(project)s, %(user)s, %(agent)s, %(path)s, %(bound)s)
+
+-- name: named_namespaces
+-- The namespaces of these addresses.
+SELECT ns_id, address, nseq, stamp FROM threefold.named_namespaces(%(hashes)s::bytea[])
+
+-- name: view_state
+-- The store's clock, its incarnation, and the pointers of the targets, one row for each.
+SELECT clock_timestamp(),
+       concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
+                 (SELECT oid FROM pg_database WHERE datname = current_database()),
+                 pg_relation_filenode('threefold.memory')),
+       t.target, t.generation, t.manifest_sha256, t.mark
+FROM (SELECT) one
+LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(targets)s::text[])
+
+-- name: name_namespaces
+-- Name the namespaces of the transaction.
+SELECT set_config('threefold.namespaces', %(named)s, true)
+
+-- name: missing_marks
+-- Targets whose mark this history does not know.
+SELECT used.target FROM unnest(%(targets)s::text[], %(marks)s::text[]) AS used (target, mark)
+WHERE NOT EXISTS (
+    SELECT FROM threefold.index_mark k WHERE k.target = used.target AND k.mark = used.mark)
+
+-- name: clocks
+-- The clocks of the transaction's namespaces.
+SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = ANY (%(ns_ids)s::bigint[])
+
+-- name: overlay
+-- Rows above a number in each namespace, with their chunks, in order; none when there are too many.
+-- Joins by LATERAL can only be nested loops, which keep the order of the arrays and the indexes.
+SELECT m.ns_id, m.hex, m.nseq, m.vector_nseq, m.keyword_nseq, m.live, m.extra, k.*
+FROM unnest(%(since_ns)s::bigint[], %(since)s::bigint[]) AS s (ns_id, nseq)
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.vector_nseq,
+           m.keyword_nseq, m.extra,
+           m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now()) AS live
+    FROM threefold.memory m WHERE m.ns_id = s.ns_id AND m.nseq > s.nseq ORDER BY m.nseq
+    LIMIT %(bound)s
+) m
+LEFT JOIN LATERAL (
+    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, k.embedding
+    FROM threefold.chunk k WHERE m.live AND k.ns_id = m.ns_id AND k.memory_id = m.id
+    ORDER BY k.ordinal OFFSET 0
+) k ON true
+WHERE (SELECT sum(greatest(c.nseq - b.nseq, 0))
+       FROM unnest(%(since_ns)s::bigint[], %(since)s::bigint[]) AS b (ns_id, nseq)
+       JOIN threefold.ns_clock c ON c.ns_id = b.ns_id) <= %(bound)s
+
+-- name: outlines
+-- The light columns of candidates that may be seen.
+SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
+       m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8
+FROM threefold.memory m
+WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
+  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  {condition}
+
+-- name: rows
+-- Whole rows that may be seen.
+SELECT {row} FROM threefold.memory m
+WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
+  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+
+-- name: matching_ids
+-- Ids of rows that may be seen and meet a condition.
+SELECT encode(uuid_send(m.id), 'hex') FROM threefold.memory m
+WHERE m.ns_id = ANY (%(ns_ids)s::bigint[])
+  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  {condition}
+LIMIT %(bound)s
+
+-- name: matching_ids_by_metadata
+-- The same, where a part of the condition is served by the index on metadata.
+SELECT encode(uuid_send(m.id), 'hex')
+FROM threefold.memories_with_metadata(%(wanted)s::jsonb) w
+JOIN threefold.memory m ON m.ns_id = w.ns_id AND m.id = w.id
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  {condition}
+LIMIT %(bound)s
+
+-- name: vectors_of
+-- Stored embeddings of some memories.
+SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
+FROM threefold.memory m
+JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
+WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
+  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND k.embedding IS NOT NULL
+LIMIT %(bound)s
+
+-- name: all_vectors
+-- Stored embeddings of whole namespaces.
+SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
+FROM threefold.memory m
+JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
+WHERE m.ns_id = ANY (%(ns_ids)s::bigint[])
+  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND k.embedding IS NOT NULL
+LIMIT %(bound)s
+
+-- name: chunks_with
+-- Chunks that hold one of the terms, in their text or beside it.
+SELECT ns_id, encode(uuid_send(memory_id), 'hex'), ordinal, keyword_nseq, words, bigrams, extra
+FROM threefold.chunks_with_terms(%(terms)s::text[], %(bound)s)
+
+-- name: term_documents
+-- In how many chunks each term stands, as counted last.
+SELECT term, documents FROM threefold.term_stat WHERE term = '' OR term = ANY (%(terms)s::text[])
+
+-- name: page
+-- Newest first; a row is seen once however the listing goes on.
+SELECT {row}
+FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM threefold.memory m
+    WHERE m.ns_id = s.ns_id
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+      AND m.event_time <= coalesce(%(after_time)s::timestamptz, 'infinity')
+      AND (%(after_time)s::timestamptz IS NULL OR m.event_time < %(after_time)s::timestamptz
+           OR m.id > %(after_id)s::uuid)
+      {condition}
+    ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
+) m
+ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
+
+-- name: deleted_ids
+-- Those of these ids that were deleted and are not purged yet.
+SELECT encode(uuid_send(m.id), 'hex') FROM threefold.memory m
+WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
+  AND m.state = 'deleted'
+
+-- name: old_versions
+-- The kept versions of a memory, oldest first.
+SELECT ns_id, image FROM threefold.memory_version
+WHERE ns_id = ANY (%(ns_ids)s::bigint[]) AND memory_id = ANY (%(ids)s::uuid[]) ORDER BY version
+
+-- name: store_counts
+-- Figures without content.
+SELECT name, figure FROM threefold.store_counts()
+
+-- name: active_space
+-- The recorded embedding space.
+SELECT definition FROM threefold.embedding_space WHERE active
+
+-- name: record_space
+-- Record a space if none is active.
+INSERT INTO threefold.embedding_space (name, definition) VALUES (%(name)s, %(definition)s::jsonb)
+ON CONFLICT DO NOTHING
+
+-- name: store_identity
+-- What tells this store from every other.
+SELECT encode(uuid_send(cluster_id), 'hex') FROM threefold.store_meta
+
+-- name: changed_clocks
+-- Namespaces changed since a moment, or all.
+SELECT ns_id, nseq, purged FROM threefold.ns_clock
+WHERE %(since)s::timestamptz IS NULL OR changed_at > %(since)s::timestamptz
+ORDER BY ns_id
+
+-- name: store_clock
+-- The store's clock.
+SELECT clock_timestamp()
+
+-- name: be_patient
+-- A target may take its time between two rows; the transaction holds no namespace.
+SELECT set_config('idle_in_transaction_session_timeout', '10min', true)
+
+-- name: known_mark
+-- The mark, if this history made it.
+SELECT mark FROM threefold.index_mark WHERE target = %(target)s AND mark = %(mark)s
+
+-- name: new_mark
+-- Remember a mark.
+INSERT INTO threefold.index_mark (target, mark) VALUES (%(target)s, %(mark)s)
+
+-- name: forget_marks
+-- Forget marks that no index can carry any more: old, and not among the last thousand of a target.
+DELETE FROM threefold.index_mark k
+WHERE k.target = %(target)s AND k.made_at < now() - interval '4 days'
+  AND k.seq < (SELECT l.seq FROM threefold.index_mark l WHERE l.target = %(target)s
+               ORDER BY l.seq DESC OFFSET 1000 LIMIT 1)
+
+-- name: changed_rows
+-- Rows above a number and up to another in each namespace, with their chunks, in order.
+-- Joins by LATERAL can only be nested loops, which keep the order of the arrays and the indexes.
+SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, k.*
+FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[]) AS s (ns_id, above, upto)
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.{number} AS number,
+           m.state = 'live' AS live, m.extra
+    FROM threefold.memory m
+    WHERE m.ns_id = s.ns_id AND m.nseq > s.above AND m.nseq <= s.upto AND m.{number} > s.above
+    ORDER BY m.nseq OFFSET 0
+) m
+LEFT JOIN LATERAL (
+    SELECT k.ordinal, k.start, k.stop, k.language, {columns}
+    FROM threefold.chunk k WHERE m.live AND k.ns_id = m.ns_id AND k.memory_id = m.id
+    ORDER BY k.ordinal OFFSET 0
+) k ON true
+
+-- name: pointer
+-- The generation of a target that is to be read.
+SELECT target, generation, manifest_sha256, mark FROM threefold.index_target
+WHERE target = %(target)s AND generation > 0
+
+-- name: publish
+-- Switch a pointer to a generation of this history, if it stands where that was built from.
+INSERT INTO threefold.index_target AS t (target, generation, manifest_sha256, mark)
+SELECT k.target, %(generation)s, %(manifest_sha256)s, k.mark
+FROM threefold.index_mark k
+WHERE k.target = %(target)s AND k.mark = %(mark)s
+  AND (%(base_mark)s::text IS NULL OR EXISTS (
+      SELECT FROM threefold.index_target b WHERE b.target = k.target))
+ON CONFLICT (target) DO UPDATE SET
+    generation = excluded.generation, manifest_sha256 = excluded.manifest_sha256,
+    mark = excluded.mark, seen_at = now()
+WHERE %(base_mark)s::text IS NULL OR t.mark = %(base_mark)s::text
+RETURNING target
+
+-- name: note_progress
+-- How far a target has come.
+WITH seen AS (
+    INSERT INTO threefold.index_target AS t (target) VALUES (%(target)s)
+    ON CONFLICT (target) DO UPDATE SET seen_at = now()
+)
+INSERT INTO threefold.index_progress AS p (ns_id, target, applied)
+SELECT s.ns_id, %(target)s, s.applied
+FROM unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied)
+ON CONFLICT (ns_id, target) DO UPDATE SET applied = excluded.applied

@@ -1,0 +1,252 @@
+"""BM25 over stored tokens: for rows that no keyword index holds yet, and for stores without one.
+
+The same formula as Tantivy's and Lucene's, so that scores of a row are comparable whether an index
+or this module made them: for each query term of a field
+
+    idf = ln(1 + (N - n + 0.5) / (n + 0.5))
+    score = weight * idf * (k1 + 1) * tf / (tf + k1 * (1 - b + b * length / average length))
+
+where N counts the documents, n those that hold the term, tf its occurrences in this one. As in
+those engines, the length of a field is rounded down to what fits into one byte.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final, Literal, TypeAlias
+
+from memory_tool.model import Candidate
+from memory_tool.ports import ChunkTokens, KeywordQuery
+
+Field: TypeAlias = Literal["words", "bigrams", "extra"]
+FIELDS: Final[tuple[Field, ...]] = ("words", "bigrams", "extra")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bm25Parameters:
+    """The two knobs of BM25.
+
+    Attributes:
+        k1: How slowly repetitions saturate. With 1.2, in a field of average length, a term that
+            occurs once counts 1.0 times its idf, twice 1.375, very often at most 2.2.
+        b: How much a long field is held back. With 0.75, a single occurrence in a field of twice
+            the average length counts 0.71 times its idf; with 0 the length is ignored.
+
+    The values are those of Lucene and Elasticsearch, and the only ones that Tantivy has: change
+    them only together with those of the index, or rows of both stop being comparable.
+    """
+
+    k1: float = 1.2
+    b: float = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldWeights:
+    """How much a match counts in each field. Query words are looked for in words and extra words.
+
+    Attributes:
+        words: The text itself; 1 keeps plain BM25.
+        bigrams: Pairs of neighbouring Chinese characters, which find what the segmentation of text
+            or question cut otherwise.
+        extra: Tags, source and metadata strings: they name what a memory is about, but hold
+            words that many memories share.
+    """
+
+    words: float = 1.0
+    bigrams: float = 0.3
+    extra: float = 0.3
+
+
+DEFAULT_PARAMETERS: Final = Bm25Parameters()
+DEFAULT_WEIGHTS: Final = FieldWeights()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusStatistics:
+    """What BM25 knows of all documents.
+
+    Attributes:
+        documents: How many there are.
+        average_length: Mean number of tokens of each field, over all documents.
+        document_frequency: For each field, how many documents hold a term; absent means none.
+    """
+
+    documents: int
+    average_length: Mapping[Field, float]
+    document_frequency: Mapping[Field, Mapping[str, int]]
+
+    @classmethod
+    def counted(cls, query: KeywordQuery, documents: Sequence[ChunkTokens]) -> "CorpusStatistics":
+        """The statistics of exactly these documents, as far as ``query`` needs them."""
+        terms = _terms(query)
+        return cls(
+            documents=len(documents),
+            average_length={field: _average_length(documents, field) for field in FIELDS},
+            document_frequency={
+                field: Counter(
+                    chain.from_iterable(
+                        terms[field].intersection(_tokens(document, field))
+                        for document in documents
+                    )
+                )
+                for field in FIELDS
+            },
+        )
+
+    @classmethod
+    def recorded(
+        cls,
+        query: KeywordQuery,
+        documents: Sequence[ChunkTokens],
+        term_documents: Mapping[str, int],
+    ) -> "CorpusStatistics":
+        """The statistics that a store recorded, completed by the documents at hand.
+
+        Args:
+            query: Its terms are the ones that count.
+            documents: They give the average lengths, which no store records, and the counts of
+                what is newer than the record.
+            term_documents: As :meth:`~memory_tool.ports.TokenSearch.term_documents` returns it:
+                one count for all fields, and the number of documents under ``""``.
+        """
+        at_hand = cls.counted(query, documents)
+        return cls(
+            documents=max(term_documents.get("", 0), at_hand.documents),
+            average_length=at_hand.average_length,
+            document_frequency={
+                field: {
+                    term: max(
+                        term_documents.get(term, 0), at_hand.document_frequency[field].get(term, 0)
+                    )
+                    for term in terms
+                }
+                for field, terms in _terms(query).items()
+            },
+        )
+
+
+def scores(
+    query: KeywordQuery,
+    documents: Iterable[ChunkTokens],
+    statistics: CorpusStatistics,
+    *,
+    parameters: Bm25Parameters = DEFAULT_PARAMETERS,
+    weights: FieldWeights = DEFAULT_WEIGHTS,
+) -> tuple[float, ...]:
+    """The score of each document, in their order; 0 for one that holds no term of the query."""
+    searches = _searches(query, statistics, parameters=parameters, weights=weights)
+    return tuple(sum(search.score(document) for search in searches) for document in documents)
+
+
+def best(
+    query: KeywordQuery,
+    documents: Sequence[ChunkTokens],
+    statistics: CorpusStatistics,
+    *,
+    depth: int,
+    parameters: Bm25Parameters = DEFAULT_PARAMETERS,
+    weights: FieldWeights = DEFAULT_WEIGHTS,
+) -> tuple[Candidate, ...]:
+    """The ``depth`` best documents that hold a term of the query, best first."""
+    results = scores(query, documents, statistics, parameters=parameters, weights=weights)
+    return best_first(
+        Candidate(
+            ns_id=document.ns_id,
+            memory_id=document.memory_id,
+            ordinal=document.ordinal,
+            version=document.keyword_nseq,
+            score=score,
+        )
+        for document, score in zip(documents, results, strict=True)
+        if score > 0
+    )[: max(depth, 0)]
+
+
+def best_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The order of every keyword search: by score, and equal scores by id and ordinal."""
+    return tuple(
+        sorted(candidates, key=lambda found: (-found.score, found.memory_id, found.ordinal))
+    )
+
+
+def byte_length(length: int) -> int:
+    """``length`` as it survives in one byte: exact to 40, then the top four bits above 24.
+
+    41 becomes 40, 100 becomes 96, 1,000 becomes 984: Lucene's ``SmallFloat.byte4ToInt``, which
+    Tantivy's table repeats.
+    """
+    above = max(length - 24, 0)
+    shift = max(above.bit_length() - 4, 0)
+    return length - above + (above >> shift << shift)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FieldSearch:
+    """The part of a query that one field answers, with all that is the same for each document."""
+
+    field: Field
+    term_weights: Mapping[str, float]
+    flat: float
+    per_token: float
+
+    def score(self, document: ChunkTokens) -> float:
+        tokens = _tokens(document, self.field)
+        # Most documents hold no term: asking for all terms at once is what makes them cheap.
+        held = self.term_weights.keys() & tokens
+        if not held:
+            return 0.0
+        norm = self.flat + self.per_token * byte_length(len(tokens))
+        counts = ((self.term_weights[term], tokens.count(term)) for term in held)
+        return sum(weight * count / (count + norm) for weight, count in counts)
+
+
+def _searches(
+    query: KeywordQuery,
+    statistics: CorpusStatistics,
+    *,
+    parameters: Bm25Parameters,
+    weights: FieldWeights,
+) -> tuple[_FieldSearch, ...]:
+    k1, b = parameters.k1, parameters.b
+    weight_of: Mapping[Field, float] = {
+        "words": weights.words,
+        "bigrams": weights.bigrams,
+        "extra": weights.extra,
+    }
+    return tuple(
+        _FieldSearch(
+            field=field,
+            term_weights={
+                term: weight_of[field] * (k1 + 1) * _idf(term, field, statistics) for term in terms
+            },
+            flat=k1 * (1 - b),
+            # A field that is empty everywhere matches nothing, so any length will do.
+            per_token=k1 * b / (statistics.average_length[field] or 1.0),
+        )
+        for field, terms in _terms(query).items()
+        if terms
+    )
+
+
+def _terms(query: KeywordQuery) -> Mapping[Field, frozenset[str]]:
+    words = frozenset(query.words)
+    return {"words": words, "bigrams": frozenset(query.bigrams), "extra": words}
+
+
+def _idf(term: str, field: Field, statistics: CorpusStatistics) -> float:
+    holding = statistics.document_frequency[field].get(term, 0)
+    # Recorded counts may be older than the number of documents, and must not turn a weight round.
+    others = max(statistics.documents - holding, 0)
+    return math.log(1 + (others + 0.5) / (holding + 0.5))
+
+
+def _tokens(document: ChunkTokens, field: Field) -> Sequence[str]:
+    text: str = getattr(document, field)
+    return text.split(" ") if text else ()
+
+
+def _average_length(documents: Sequence[ChunkTokens], field: Field) -> float:
+    texts: list[str] = [getattr(document, field) for document in documents]
+    return sum(text.count(" ") + 1 for text in texts if text) / max(len(texts), 1)

@@ -1,0 +1,263 @@
+"""The composition root of the hands: settings in, tool out. The only file that knows the adapters."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from memory_tool.adapters.data_folder import FolderLease, open_folder
+from memory_tool.adapters.faiss_fold import FaissTarget
+from memory_tool.adapters.faiss_graph import GraphPolicy
+from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
+from memory_tool.adapters.hashing_embedder import HashingEmbedder
+from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
+from memory_tool.adapters.openai_embedder import OpenAIEmbedder
+from memory_tool.adapters.postgres_address import address_of, shown_address
+from memory_tool.adapters.postgres_change_log import PostgresChangeLog
+from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_migrations import migrate
+from memory_tool.adapters.postgres_reader import PostgresRecordReader
+from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError
+from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
+from memory_tool.errors import MissingExtra, SettingsError
+from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.log import logger, stay_quiet_by_default
+from memory_tool.model import EmbeddingSpace
+from memory_tool.ports import Embedder, IndexTarget, KeywordIndex, Patience, VectorIndex
+from memory_tool.settings import Settings
+from memory_tool.text.tokenise import TOKENISER_VERSION
+from memory_tool.tool import MemoryTool, Stores, check_space
+from memory_tool.write_changes import Decide
+from memory_tool.write_plan import decide_duplicates
+
+OFFLINE: Final = "offline"
+HASHING: Final = "hashing"
+_OPENAI: Final = "openai:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Parts that the caller brings instead of those that the settings name.
+
+    An index that is also an :class:`~memory_tool.ports.IndexTarget` is fed from the log; ``stores``
+    replaces everything.
+    """
+
+    embedder: Embedder | None = None
+    vector_index: VectorIndex | None = None
+    keyword_index: KeywordIndex | None = None
+    stores: Stores | None = None
+
+
+NOTHING_GIVEN: Final = Given()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Database:
+    """The database as each of the three roles reaches it."""
+
+    app: str
+    worker: str
+    owner: str
+    shown: str
+    revive: Callable[[], None] | None = None
+    close: Callable[[], None] = lambda: None
+
+
+def open_tool(
+    settings: Settings,
+    given: Given = NOTHING_GIVEN,
+    *,
+    decide: Decide = decide_duplicates,
+    on_progress: Callable[[str], None] = lambda _line: None,
+) -> MemoryTool:
+    """Open the stores that the settings name and join them.
+
+    Args:
+        settings: What to open.
+        given: Parts to use instead.
+        decide: The brain's rule for duplicates and conflicts on write.
+        on_progress: Hears of steps that take seconds, such as a first start.
+
+    Raises:
+        MissingExtra: An embedded store or the offline embedder is not installed.
+        SpaceMismatch: The embedder is of another space than the store.
+        Unavailable: A server can't be reached.
+        SettingsError: A setting, the data folder or a database role is wrong.
+    """
+    stay_quiet_by_default()
+    stores = given.stores or _open_stores(settings, given, on_progress)
+    tool = MemoryTool(stores, settings, decide=decide)
+    if stores.background is not None:
+        stores.background.start()
+    logger().info("opened", where=dict(stores.where))
+    return tool
+
+
+def _open_stores(settings: Settings, given: Given, on_progress: Callable[[str], None]) -> Stores:
+    identity = open_folder(settings.data_dir)
+    database = _database(settings, on_progress)
+    try:
+        return _joined(settings, given, identity, database)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
+    url = settings.database_url
+    if url:
+        return _Database(
+            app=address_of(url, Role.APP, url),
+            worker=address_of(url, Role.WORKER, settings.worker_database_url),
+            owner=address_of(url, Role.OWNER, settings.owner_database_url),
+            shown=shown_address(url),
+        )
+    server = EmbeddedPostgres(settings.data_dir, on_progress=on_progress)
+    try:
+        server.start()
+    except EmbeddedPostgresError as error:
+        raise MissingExtra(str(error)) from error
+    return _Database(
+        app=server.conninfo(role=Role.APP),
+        worker=server.conninfo(role=Role.WORKER),
+        owner=server.conninfo(role=Role.OWNER),
+        shown="embedded PostgreSQL",
+        revive=server.ensure_running,
+        close=server.close,
+    )
+
+
+def _joined(settings: Settings, given: Given, identity: str, database: _Database) -> Stores:
+    migrate(database.owner)
+    app, worker = (
+        PostgresPool(
+            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
+        )
+        for address in (database.app, database.worker)
+    )
+    app.open()
+    worker.open()
+    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
+    recorded = records.active_space()
+    embedder = given.embedder or _embedder(settings, recorded)
+    if recorded is not None:
+        check_space(recorded, embedder.space)
+    vector_index = given.vector_index or FaissVectorIndex(
+        settings.data_dir / "vectors",
+        target=f"faiss:{identity}",
+        store=log.identity(),
+        space=_Remembered(records.active_space),
+    )
+    keyword_index = given.keyword_index or _tantivy_index(settings, identity)
+    targets = [*_keyword_targets(settings, given, identity), *_vector_targets(settings, given, log, vector_index)]
+    return Stores(
+        records=records,
+        reader=PostgresRecordReader(app, records),
+        spaces=records,
+        vector_index=vector_index,
+        keyword_index=keyword_index,
+        embedder=embedder,
+        pointer=lambda: log.pointer(vector_index.target),
+        background=BackgroundApplier(Applier(log, targets), FolderLease(settings.data_dir)),
+        where={
+            "records": database.shown,
+            "keywords": "given" if given.keyword_index else "Tantivy",
+            "vectors": "given" if given.vector_index else "FAISS",
+            "embedder": embedder.space.name,
+            "data": str(settings.data_dir),
+        },
+        closing=(app.close, worker.close, database.close),
+    )
+
+
+class _Remembered:
+    """The recorded space, asked for until there is one: it never changes while a store is open."""
+
+    def __init__(self, ask: Callable[[], EmbeddingSpace | None]) -> None:
+        self._ask = ask
+        self._space: EmbeddingSpace | None = None
+
+    def __call__(self) -> EmbeddingSpace | None:
+        if self._space is None:
+            self._space = self._ask()
+        return self._space
+
+
+def _vector_targets(
+    settings: Settings, given: Given, log: PostgresChangeLog, index: VectorIndex
+) -> list[IndexTarget]:
+    if given.vector_index is not None:
+        return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []
+    return [
+        FaissTarget(
+            settings.data_dir / "vectors",
+            name=index.target,
+            pointer=lambda: log.pointer(index.target),
+            policy=GraphPolicy(
+                above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
+            ),
+            patience=Patience(rows=settings.fold_rows, seconds=settings.fold_seconds),
+        )
+    ]
+
+
+def _tantivy_index(settings: Settings, identity: str) -> KeywordIndex:
+    if settings.elasticsearch_url:
+        message = "elasticsearch_url: this version has no Elasticsearch keyword index yet"
+        raise SettingsError(message)
+    try:
+        from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex  # noqa: PLC0415 - extra `local`
+    except ImportError as error:
+        message = "Tantivy is not installed: pip install 'threefold[local]'"
+        raise MissingExtra(message) from error
+    return TantivyKeywordIndex(
+        settings.data_dir / "keywords",
+        target=f"tantivy:{identity}",
+        tokeniser=TOKENISER_VERSION,
+    )
+
+
+def _keyword_targets(settings: Settings, given: Given, identity: str) -> list[IndexTarget]:
+    if given.keyword_index is not None:
+        return [given.keyword_index] if isinstance(given.keyword_index, IndexTarget) else []
+    from memory_tool.adapters.tantivy_target import TantivyTarget  # noqa: PLC0415 - extra `local`
+
+    return [
+        TantivyTarget(
+            settings.data_dir / "keywords",
+            name=f"tantivy:{identity}",
+            tokeniser=TOKENISER_VERSION,
+        )
+    ]
+
+
+def _embedder(settings: Settings, recorded: EmbeddingSpace | None) -> Embedder:
+    """The embedder that the settings name, else the one of the recorded space, else the offline."""
+    name = settings.embedder or (OFFLINE if recorded is None else _name_of(recorded))
+    if name == HASHING:
+        return HashingEmbedder()
+    if name == OFFLINE:
+        return OfflineEmbedder()
+    if name.startswith(_OPENAI):
+        if not settings.embedder_url:
+            message = f"embedder {name!r} needs embedder_url, the base address of the endpoint"
+            raise SettingsError(message)
+        return OpenAIEmbedder(
+            base_url=settings.embedder_url,
+            model=name.removeprefix(_OPENAI),
+            api_key=settings.embedder_key,
+            batch=settings.embed_batch,
+        )
+    # Whoever names a model wants it: fetching it is then no surprise.
+    return SentenceTransformerEmbedder(
+        model=name, allow_download=bool(settings.embedder), batch=settings.embed_batch
+    )
+
+
+def _name_of(space: EmbeddingSpace) -> str:
+    if space.model == HASHING:
+        return HASHING
+    return OFFLINE if space.revision == REVISION else space.model

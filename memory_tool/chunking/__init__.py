@@ -1,0 +1,1 @@
+"""Long texts cut into the pieces that are embedded and indexed."""

@@ -1,0 +1,98 @@
+"""Targets follow the log: one look at what is pending, one batch for each target that is due."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from memory_tool.errors import Corrupt
+from memory_tool.log import logger
+from memory_tool.ports import ChangeLog, ForeignHistory, IndexTarget, Patience, TargetBase
+
+BATCH_ROWS: Final = {"keyword": 2_000, "vector": 10_000_000}
+"""Rows of one batch. A keyword batch is one commit; a fold reads everything in one snapshot."""
+
+_EMPTY: Final = TargetBase(mark=None, clocks={})
+
+
+class Applier:
+    """Brings targets forward. Only the holder of the data folder's lease may run it. Thread safe."""
+
+    def __init__(
+        self,
+        log: ChangeLog,
+        targets: Sequence[IndexTarget],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Keep the parts; nothing is read yet."""
+        self._log = log
+        self._targets = tuple(targets)
+        self._clock = clock
+        self._waiting_since: dict[str, float] = {}
+        self._distrusted: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def distrust(self, target: str, reason: str) -> None:
+        """Rebuild a target from nothing at the next run."""
+        self._distrusted[target] = reason
+
+    def run(self, *, force: bool = False) -> int:
+        """Apply what is due (everything with ``force``); the number of batches applied.
+
+        Raises:
+            Unavailable: The record store can't be reached.
+        """
+        with self._lock:
+            return sum(self._bring_forward(target, force=force) for target in self._targets)
+
+    def lag(self) -> int:
+        """Numbers that the furthest target still has before it."""
+        return max((self._log.pending(self._base(t).clocks) for t in self._targets), default=0)
+
+    def _bring_forward(self, target: IndexTarget, *, force: bool) -> int:
+        if target.name in self._distrusted:
+            self._reset(target, self._distrusted.pop(target.name))
+        batches = 0
+        while True:
+            base = self._base(target)
+            pending = self._log.pending(base.clocks)
+            if not self._is_due(target.name, target.patience, pending, force=force):
+                return batches
+            if not self._apply(target, base, pending):
+                return batches
+            batches += 1
+            self._waiting_since.pop(target.name, None)
+
+    def _is_due(self, name: str, patience: Patience, pending: int, *, force: bool) -> bool:
+        if pending == 0:
+            self._waiting_since.pop(name, None)
+            return False
+        since = self._waiting_since.setdefault(name, self._clock())
+        return force or pending >= patience.rows or self._clock() - since >= patience.seconds
+
+    def _base(self, target: IndexTarget) -> TargetBase:
+        try:
+            return target.base()
+        except Corrupt as error:
+            self._reset(target, str(error))
+            return _EMPTY
+
+    def _apply(self, target: IndexTarget, base: TargetBase, pending: int) -> bool:
+        try:
+            with self._log.changes(
+                target.name, target.kind, base, BATCH_ROWS[target.kind]
+            ) as batch:
+                target.apply(batch, self._log)
+        except ForeignHistory as error:
+            self._reset(target, str(error))
+            return base.mark is not None
+        except Corrupt as error:
+            self._reset(target, str(error))
+            return False
+        logger().info("applied", target=target.name, pending=pending)
+        return True
+
+    def _reset(self, target: IndexTarget, reason: str) -> None:
+        logger().warning("target_reset", target=target.name, reason=reason)
+        target.reset()

@@ -1,0 +1,60 @@
+"""Log events: stable words with fields, one summary line for each operation, never content."""
+
+import logging
+import sys
+from typing import Final
+
+import structlog
+
+EVENTS: Final = (
+    "opened",
+    "closed",
+    "stored",
+    "searched",
+    "retried",
+    "applied",
+    "target_reset",
+    "index_distrusted",
+    "embedding_failed",
+    "job_failed",
+)
+"""Every event that Threefold logs."""
+
+
+def logger() -> structlog.stdlib.BoundLogger:
+    """The logger of the house. Until :func:`log_as_json` is called it speaks standard logging."""
+    log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger("threefold")
+    return log
+
+
+def log_as_json(*, level: int = logging.INFO) -> None:
+    """Write events as one JSON object a line to standard error, Chinese readable."""
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(message)s")
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.filter_by_level,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def stay_quiet_by_default() -> None:
+    """A library prints nothing unless asked: events go to standard logging as plain fields."""
+    if structlog.is_configured():
+        return
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.render_to_log_kwargs,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )

@@ -1,0 +1,444 @@
+"""The nouns of the house: what is stored, what is asked, what comes back."""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_tool.scope import Namespace, Scope
+
+Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Vector: TypeAlias = NDArray[np.float32]
+"""One embedding of shape (dimension,), or several of shape (count, dimension); unit length."""
+
+MemoryId: TypeAlias = str
+"""32 lower-case hexadecimal digits: a UUID without hyphens."""
+
+Scalar: TypeAlias = None | bool | int | float | str | datetime
+
+
+class MemoryType(enum.StrEnum):
+    """What kind of memory a text is."""
+
+    CONVERSATION = "conversation"
+    EVENT = "event"
+    KNOWLEDGE = "knowledge"
+    PREFERENCE = "preference"
+    OBSERVATION = "observation"
+    SEMANTIC = "semantic"
+    REFLECTION = "reflection"
+    PROCEDURE = "procedure"
+
+
+class State(enum.StrEnum):
+    """Whether a row may be seen. Only ``LIVE`` rows are ever returned."""
+
+    LIVE = "live"
+    QUARANTINED = "quarantined"
+    DELETED = "deleted"
+
+
+class Tier(enum.StrEnum):
+    """Where a memory is searched: both indexes, vectors only, or an archive."""
+
+    HOT = "hot"
+    WARM = "warm"
+    COLD = "cold"
+
+
+class OnDuplicate(enum.StrEnum):
+    """What a write does when the same text is already stored."""
+
+    SKIP = "skip"
+    UPDATE = "update"
+    FAIL = "fail"
+    KEEP = "keep"
+
+
+class Status(enum.StrEnum):
+    """What became of one item of a write."""
+
+    ADDED = "added"
+    DUPLICATE = "duplicate"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    ALREADY_DELETED = "already_deleted"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    QUEUED = "queued"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingSpace:
+    """Which vectors may be compared: model, revision, dimension, prefixes and normalisation."""
+
+    model: str
+    dimension: int
+    revision: str = ""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    normalised: bool = True
+
+    @property
+    def name(self) -> str:
+        """``model@revision/dimension``: what people see and what stores record."""
+        revision = f"@{self.revision}" if self.revision else ""
+        return f"{self.model}{revision}/{self.dimension}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The place of a message in its conversation."""
+
+    conversation_id: str
+    position: int
+    role: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory about to be stored. Times are aware datetimes.
+
+    Attributes:
+        importance: One to five stars, or ``None`` for not rated.
+        confidence: Between 0 and 1.
+        embedding: Shape (dimension,), made in ``space``; left out, the store's embedder makes it.
+        space: Name of the embedding space of ``embedding``.
+    """
+
+    content: str
+    type: MemoryType | None = None
+    importance: int | None = None
+    pinned: bool = False
+    confidence: float = 1.0
+    source: Mapping[str, Json] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    key: str | None = None
+    run_id: str | None = None
+    turn: Turn | None = None
+    on_duplicate: OnDuplicate = OnDuplicate.SKIP
+    embedding: Vector | None = None
+    space: str | None = None
+
+
+class Unset(enum.Enum):
+    """Stands for "leave as it is", where ``None`` is a value."""
+
+    UNSET = enum.auto()
+
+
+UNSET: Final = Unset.UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """What an update changes; what is ``UNSET`` stays. ``metadata`` is merged one level deep."""
+
+    content: str | Unset = UNSET
+    type: MemoryType | Unset = UNSET
+    importance: int | None | Unset = UNSET
+    pinned: bool | Unset = UNSET
+    confidence: float | Unset = UNSET
+    source: Mapping[str, Json] | Unset = UNSET
+    tags: tuple[str, ...] | Unset = UNSET
+    metadata: Mapping[str, Json] | Unset = UNSET
+    occurred_at: datetime | None | Unset = UNSET
+    expires_at: datetime | None | Unset = UNSET
+    verified_at: datetime | None | Unset = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A part of a memory that is embedded and indexed: ``content[start:stop]``.
+
+    ``words`` and ``bigrams`` are its tokens joined by one blank, ``embedding`` is missing when the
+    embedder failed.
+    """
+
+    ordinal: int
+    start: int
+    stop: int
+    language: str
+    words: str
+    bigrams: str
+    embedding: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A stored memory, as one version of it reads."""
+
+    id: MemoryId
+    namespace: Namespace
+    content: str
+    type: MemoryType
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    importance: int | None = None
+    pinned: bool = False
+    confidence: float = 1.0
+    source: Mapping[str, Json] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Json] = field(default_factory=dict)
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    verified_at: datetime | None = None
+    key: str | None = None
+    run_id: str | None = None
+    turn: Turn | None = None
+    tier: Tier = Tier.HOT
+
+    @property
+    def event_time(self) -> datetime:
+        """When it happened, else when it was stored: what time words and recency look at."""
+        return self.occurred_at or self.created_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRow:
+    """A memory with what the store keeps beside it.
+
+    Attributes:
+        nseq: Number of the last change of any kind, dense within the namespace.
+        vector_nseq: Number of the last change of what the vector index holds.
+        keyword_nseq: Number of the last change of what the keyword index holds.
+        dedup_hash: The content hash if it has to be unique among live rows, else ``None``.
+        extra: Tokens of tags, source path and metadata strings, joined by blanks.
+        chunk_high: Most chunks that the memory ever had.
+    """
+
+    memory: Memory
+    ns_id: int
+    state: State
+    nseq: int
+    vector_nseq: int
+    keyword_nseq: int
+    content_hash: bytes
+    dedup_hash: bytes | None = None
+    extra: str = ""
+    chunk_high: int = 1
+
+
+class Verdict(enum.StrEnum):
+    """What the brain decides about a new memory: store it, keep the old one, change it, refuse."""
+
+    ADD = "add"
+    SKIP = "skip"
+    UPDATE = "update"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteDecision:
+    """The verdict on one new memory; ``target`` is the old row for all but ``ADD``."""
+
+    verdict: Verdict
+    target: MemoryId | None = None
+
+
+Operator = Literal[
+    "eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One condition on one field. ``metadata`` tells a metadata name from a field of the record.
+
+    ``value`` is a tuple for ``in`` and ``nin``.
+    """
+
+    name: str
+    operator: Operator
+    value: Scalar | tuple[Scalar, ...]
+    metadata: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllOf:
+    """True when every part is; an empty one is true."""
+
+    parts: tuple["Filter", ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOf:
+    """True when at least one part is."""
+
+    parts: tuple["Filter", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotThis:
+    """True when the part is not."""
+
+    part: "Filter"
+
+
+Filter: TypeAlias = Comparison | AllOf | AnyOf | NotThis
+EVERYTHING: Final = AllOf()
+
+
+class Arm(enum.StrEnum):
+    """One of the parallel searches."""
+
+    VECTOR = "vector"
+    KEYWORD = "keyword"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReciprocalRank:
+    """Fusion by rank: the sum of 1 / (k + rank) over the arms. k = 60 is the usual constant."""
+
+    k: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedSum:
+    """Fusion by score: each arm scaled to [0, 1] over the candidates, then weighted and added."""
+
+    vector: float = 0.6
+    keyword: float = 0.4
+
+
+Fusion: TypeAlias = ReciprocalRank | WeightedSum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """How one query is searched, as a value."""
+
+    name: str
+    arms: tuple[Arm, ...]
+    fusion: Fusion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One question for the read path.
+
+    Attributes:
+        vector: A query embedding made by the caller, shape (dimension,), in the store's space.
+        keyword_text: What the keyword arm searches when it differs from ``text``.
+        limit: Hits that are wanted; fewer make the arms ask for more.
+        depth: Candidates that each arm fetches.
+    """
+
+    text: str
+    scope: Scope
+    strategy: Strategy
+    filter: Filter = EVERYTHING
+    limit: int = 5
+    depth: int = 100
+    vector: Vector | None = None
+    keyword_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that an arm proposes. ``version`` is the arm's own number of the row it indexed.
+
+    ``score`` is comparable within the arm only; higher is better.
+    """
+
+    ns_id: int
+    memory_id: MemoryId
+    ordinal: int
+    version: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmScore:
+    """What one arm said of a hit: its rank from 1 and raw score, and whether it was filled in."""
+
+    rank: int | None
+    score: float
+    filled_in: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The light columns of a row: all that ranking needs, without content.
+
+    ``importance`` is in stars (1 to 5) or ``None``; ``event_time`` is in seconds since 1970, UTC.
+    """
+
+    id: MemoryId
+    ns_id: int
+    vector_nseq: int
+    keyword_nseq: int
+    content_hash: bytes
+    type: MemoryType
+    importance: int | None
+    pinned: bool
+    confidence: float
+    event_time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A memory that a search found, before the brain ranks it.
+
+    ``relevance`` is the fused score in [0, 1]; ``cosine`` the raw similarity of its best chunk,
+    where the vector of the query and of the chunk are known.
+    """
+
+    outline: Outline
+    ordinal: int
+    relevance: float
+    cosine: float | None
+    arms: Mapping[Arm, ArmScore]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A hit of the page that was asked for, with its memory."""
+
+    hit: Hit
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degradation:
+    """A part of an answer that is missing or came another way: which arm, and why."""
+
+    part: str
+    reason: str
+
+    def __str__(self) -> str:
+        """``vector: reason``."""
+        return f"{self.part}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the read path found: the page, all hits that were ranked, and what was missing."""
+
+    found: tuple[Found, ...]
+    ranked: tuple[Hit, ...] = ()
+    degraded: tuple[Degradation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteResult:
+    """What became of one item: its id and version, or why it failed.
+
+    ``stores`` says for each store whether the item is there yet: ``written``, ``pending`` (the
+    index follows; searches see the item all the same) or ``none``.
+    """
+
+    status: Status
+    id: MemoryId | None = None
+    version: int | None = None
+    error: str | None = None
+    stores: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,613 @@
+"""The ports: what the paths and jobs need from the world. Each docstring is the contract.
+
+Rules that hold for every port: scores point upwards (higher is better); a miss is an empty result,
+never ``None`` and never an error; adapters translate their driver's errors into
+:class:`~memory_tool.errors.Unavailable` or another error of the house and never retry; every method
+is safe to call from several threads.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from memory_tool.model import (
+    Candidate,
+    Chunk,
+    EmbeddingSpace,
+    Filter,
+    Memory,
+    MemoryId,
+    Outline,
+    StoredRow,
+    Vector,
+    WriteResult,
+)
+from memory_tool.scope import Namespace, Scope
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors of one embedding space."""
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of every vector that this embedder makes."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Most content tokens of one passage: longer ones would be cut by the model."""
+        ...
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:
+        """One row for each text, shape (len(texts), dimension), float32, unit length.
+
+        Raises:
+            Unavailable: The model can't be reached or failed.
+        """
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> Vector:
+        """Like :meth:`embed_passages`, with the query prefix of the model."""
+        ...
+
+    def token_spans(self, text: str) -> Sequence[tuple[int, int]]:
+        """Character offsets (start, stop) of each token of ``text`` without special tokens."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """Which live rows a plan has to see: those with one of these hashes, keys or ids."""
+
+    dedup_hashes: tuple[bytes, ...] = ()
+    keys: tuple[str, ...] = ()
+    ids: tuple[MemoryId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """What a plan is made from, read under the namespace's lock.
+
+    Attributes:
+        ns_id: The number of the namespace.
+        nseq: The last number given out; the plan gives out the next ones without a gap.
+        now: The store's clock.
+        rows: The rows that the lookup names, live or quarantined, also expired ones.
+    """
+
+    ns_id: int
+    nseq: int
+    now: datetime
+    rows: tuple[StoredRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """One row as it shall be. ``row.nseq`` is its new number.
+
+    Attributes:
+        action: Word for the audit: add, update, delete, expire.
+        row: The new image of the row.
+        chunks: The chunks that replace the old ones, or ``None`` to keep them.
+        previous: The image that this one replaces, to be kept as an old version, or ``None``.
+    """
+
+    action: str
+    row: StoredRow
+    chunks: tuple[Chunk, ...] | None
+    previous: StoredRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """What a commit does: at most one change for each row, in the order of their numbers."""
+
+    changes: tuple[RowChange, ...]
+    results: tuple[WriteResult, ...]
+
+
+Planner: TypeAlias = Callable[[Existing], WritePlan]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One transaction of one namespace.
+
+    ``idempotency_key`` makes a repetition return the first answer; ``request_hash`` (32 bytes)
+    tells a repetition from another request under the same key.
+    """
+
+    namespace: Namespace
+    lookup: Lookup
+    plan: Planner
+    idempotency_key: str
+    request_hash: bytes
+
+
+class RecordStore(Protocol):
+    """The truth: writes, and the door to consistent reads."""
+
+    def commit(self, commit: Commit) -> tuple[WriteResult, ...]:
+        """Lock the namespace (made if new), call the plan on what is there, write, acknowledge.
+
+        All or nothing. A committed answer survives a crash of client and server. A repetition
+        under the same idempotency key returns the first answer without calling the plan.
+
+        Raises:
+            Unavailable: With ``outcome`` ``not_started`` or ``unknown``.
+            IdempotencyConflict: The key was used for another request.
+        """
+        ...
+
+    def view(self, scope: Scope, targets: Sequence[str]) -> "ReadView":
+        """The namespaces of ``scope`` with their clocks, and the pointers of ``targets``.
+
+        Raises:
+            TooManyNamespaces: More than 1,000.
+        """
+        ...
+
+    def snapshot(self, opening: "Opening") -> "AbstractContextManager[Snapshot]":
+        """One repeatable-read view of the namespaces of ``opening``, until the block ends."""
+        ...
+
+    def close(self) -> None:
+        """Give back connections that the store opened. May be called twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceClock:
+    """A namespace with its number, the last number it gave out, and the stamp of that moment."""
+
+    ns_id: int
+    namespace: Namespace
+    nseq: int
+    stamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """Which generation of a target is to be read, its manifest's SHA-256 (hex), and its mark."""
+
+    target: str
+    generation: int
+    manifest_sha256: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadView:
+    """What a search starts from.
+
+    ``incarnation`` changes when the store is another one than before (restored, restarted): what
+    was remembered of it may then describe another history.
+    """
+
+    namespaces: tuple[NamespaceClock, ...]
+    pointers: Mapping[str, Pointer]
+    incarnation: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a snapshot reads first, in one round trip.
+
+    Attributes:
+        namespaces: The namespaces that the snapshot may see, by number; never empty.
+        marks: (target, mark) of the indexes that were searched.
+        since: For each namespace the number above which changed rows are wanted.
+        overlay_limit: Most changed rows to read; 0 reads none.
+    """
+
+    namespaces: Mapping[int, Namespace]
+    marks: tuple[tuple[str, str], ...] = ()
+    since: Mapping[int, int] = field(default_factory=dict)
+    overlay_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayRow:
+    """A row changed since an index was built: its numbers and, while it is live, its chunks.
+
+    ``extra`` is what the keyword index holds beside the text: tags, source and metadata strings,
+    tokenised and joined by blanks.
+    """
+
+    ns_id: int
+    memory_id: MemoryId
+    nseq: int
+    vector_nseq: int
+    keyword_nseq: int
+    live: bool
+    extra: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkTokens:
+    """The stored tokens of one chunk, for keyword search without a keyword index."""
+
+    ns_id: int
+    memory_id: MemoryId
+    ordinal: int
+    keyword_nseq: int
+    words: str
+    bigrams: str
+    extra: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVectors:
+    """Stored embeddings: ``vectors`` has one row for each reference, shape (count, dimension)."""
+
+    references: tuple[Candidate, ...]
+    vectors: Vector
+
+
+class RecordSnapshot(Protocol):
+    """One moment of the truth, seen through the namespaces that it was opened for.
+
+    Expired, deleted and quarantined rows, and rows of other namespaces, are never returned except
+    where ``overlay`` says that a row is gone.
+    """
+
+    @property
+    def missing_marks(self) -> frozenset[str]:
+        """Targets whose mark the truth does not know: their index comes from another history."""
+        ...
+
+    @property
+    def clocks(self) -> Mapping[int, int]:
+        """The clock of each namespace at this moment."""
+        ...
+
+    @property
+    def overlay(self) -> tuple[OverlayRow, ...] | None:
+        """Rows above ``since``, in order of their numbers; ``None`` when there are too many."""
+        ...
+
+    def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
+        """The light columns of those ids that may be seen and meet the condition."""
+        ...
+
+    def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
+        """The whole rows of those ids that may be seen."""
+        ...
+
+    def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
+        """Ids that meet the condition; ``None`` when there are more than ``limit``."""
+        ...
+
+    def vectors(self, ids: Sequence[MemoryId] | None, limit: int) -> StoredVectors | None:
+        """Embeddings of these memories (``None``: of all); ``None`` when more than ``limit``."""
+        ...
+
+
+class TokenSearch(Protocol):
+    """Keyword search on stored tokens, for when the keyword index can't answer.
+
+    Another ability of a snapshot; every adapter of this house has it.
+    """
+
+    def chunks_with(self, terms: Sequence[str], limit: int) -> tuple[ChunkTokens, ...]:
+        """Chunks with at least one of the terms among their words, bigrams or extra words."""
+        ...
+
+    def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks hold each term, as counted last; the key ``""`` counts all chunks."""
+        ...
+
+
+class Snapshot(RecordSnapshot, TokenSearch, Protocol):
+    """What :meth:`RecordStore.snapshot` opens: reading and searching one moment of the truth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """A page of a listing: newest event time first, then by id.
+
+    ``after`` is the (event time, id) of the last item that was seen.
+    """
+
+    condition: Filter
+    limit: int
+    after: tuple[datetime, MemoryId] | None = None
+
+
+class RecordReader(Protocol):
+    """Reading without searching. Every method sees only what its scope covers."""
+
+    def fetch(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
+        """The live rows of these ids; others are left out."""
+        ...
+
+    def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
+        """Live rows that meet the condition, at most ``limit``."""
+        ...
+
+    def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
+        """Old versions that are kept and the current one, oldest first; empty when unknown."""
+        ...
+
+    def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
+        """Those of these ids that were deleted and are still remembered as such."""
+        ...
+
+    def counts(self) -> Mapping[str, int]:
+        """Figures without content: ``namespaces``, ``memories``."""
+        ...
+
+
+class SpaceRegistry(Protocol):
+    """Which embedding space the store's vectors are in."""
+
+    def active_space(self) -> EmbeddingSpace | None:
+        """The recorded space, or ``None`` in a store without vectors."""
+        ...
+
+    def record_space(self, space: EmbeddingSpace) -> EmbeddingSpace:
+        """Record ``space`` if none is, and return the recorded one."""
+        ...
+
+
+class VectorView(Protocol):
+    """One immutable generation of a vector index; may be searched from several threads."""
+
+    @property
+    def mark(self) -> str | None:
+        """The mark of the history it was built from; ``None`` for an empty index."""
+        ...
+
+    def clock(self, ns_id: int) -> int:
+        """The number up to which it holds the namespace; 0 when it never saw it."""
+        ...
+
+    def search(
+        self,
+        vector: Vector,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None = None,
+    ) -> tuple[Candidate, ...]:
+        """The ``depth`` chunks nearest to ``vector`` (inner product), best first.
+
+        ``within`` keeps to these memories, exactly, however few they are. Rows that were replaced
+        or deleted since the generation was built may be among the candidates: their version tells.
+        """
+        ...
+
+    def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
+        """The inner product of every chunk of these (ns_id, memory) that the generation holds."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """The copy that is searched by meaning."""
+
+    @property
+    def target(self) -> str:
+        """The name under which the store keeps its pointer and progress."""
+        ...
+
+    def view(self, pointer: Pointer | None) -> VectorView:
+        """The generation that the pointer names, loaded on first use; an empty one for ``None``.
+
+        Raises:
+            Corrupt: A file is missing, damaged, of another store or another embedding space.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and memory. May be called twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordQuery:
+    """The tokens of a question, each once; they are OR-ed."""
+
+    words: tuple[str, ...]
+    bigrams: tuple[str, ...]
+
+
+class KeywordView(Protocol):
+    """What the opened searcher of a keyword index sees."""
+
+    @property
+    def mark(self) -> str | None:
+        """The mark of the history it follows; ``None`` for an empty index."""
+        ...
+
+    def clock(self, ns_id: int) -> int:
+        """The number up to which its searcher sees the namespace; 0 when it never saw it."""
+        ...
+
+    def search(
+        self,
+        query: KeywordQuery,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None = None,
+    ) -> tuple[Candidate, ...]:
+        """The ``depth`` best chunks by BM25 over words, bigrams and extra words, best first."""
+        ...
+
+    def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """How many chunks hold each term in a field; the key ``""`` counts all chunks."""
+        ...
+
+
+class KeywordIndex(Protocol):
+    """The copy that is searched by words."""
+
+    @property
+    def target(self) -> str:
+        """The name under which the store keeps its progress."""
+        ...
+
+    def view(self) -> KeywordView:
+        """What can be seen now; reloads when another process committed.
+
+        Raises:
+            Corrupt: The files are damaged.
+            Unavailable: The index can't be reached.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files and threads. May be called twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetBase:
+    """Where a target stands: its mark, and the number up to which it holds each namespace."""
+
+    mark: str | None
+    clocks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A row as a target has to hold it. Without ``live`` it has to go from the target.
+
+    ``version`` is the target's own number: ``vector_nseq`` or ``keyword_nseq``.
+    """
+
+    ns_id: int
+    memory_id: MemoryId
+    nseq: int
+    version: int
+    live: bool
+    extra: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBatch:
+    """Rows to apply, with the clocks that hold afterwards and the mark to carry.
+
+    Attributes:
+        rows: Each changed row once, ordered by (ns_id, nseq); may be read once only.
+        clocks: The clock of every namespace that the batch brings forward.
+        mark: New and random, already known to the truth.
+        base_mark: The mark of the base that the batch builds upon.
+        space: The embedding space of the vectors, ``None`` while no vector is stored.
+        store: Identity of the store, to be written into the target.
+    """
+
+    rows: Iterator[ChangeRow]
+    clocks: Mapping[int, int]
+    mark: str
+    base_mark: str | None
+    space: EmbeddingSpace | None
+    store: str
+
+
+class ChangeLog(Protocol):
+    """The truth as appliers read it: what changed since a number, for every namespace."""
+
+    def pending(self, clocks: Mapping[int, int]) -> int:
+        """How many numbers lie above these clocks, over all namespaces."""
+        ...
+
+    def changes(
+        self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
+    ) -> AbstractContextManager[ChangeBatch]:
+        """The rows above the base's clocks, at most about ``limit``, read in one snapshot.
+
+        Raises:
+            ForeignHistory: The truth does not know the base's mark, or has purged rows that the
+                base has not seen: the target has to start from nothing.
+        """
+        ...
+
+    def pointer(self, target: str) -> Pointer | None:
+        """The generation to read."""
+        ...
+
+    def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
+        """Switch the pointer if it still stands on ``base_mark``; says whether it did."""
+        ...
+
+    def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
+        """Record how far the target has come, for purging and health."""
+        ...
+
+
+class ForeignHistory(Exception):  # noqa: N818 - a fact that appliers act upon, not a failure
+    """The target's base comes from another history than the truth's: rebuild it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long changes may wait: a target applies at ``rows`` pending or after ``seconds``."""
+
+    rows: int
+    seconds: float
+
+
+@runtime_checkable
+class IndexTarget(Protocol):
+    """Something that follows the log. Applying the same batch twice is harmless."""
+
+    @property
+    def name(self) -> str:
+        """The name under which the truth keeps its marks, pointer and progress."""
+        ...
+
+    @property
+    def kind(self) -> Literal["vector", "keyword"]:
+        """Which of a row's numbers and columns the target holds."""
+        ...
+
+    @property
+    def patience(self) -> Patience:
+        """When pending changes are due."""
+        ...
+
+    def base(self) -> TargetBase:
+        """Where the target stands, read from the target itself.
+
+        Raises:
+            Corrupt: It can't be read and has to be reset.
+        """
+        ...
+
+    def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
+        """Bring the target forward; all of the batch or nothing becomes visible."""
+        ...
+
+    def reset(self) -> None:
+        """Forget everything: the next base is empty. Searches keep what they have open."""
+        ...
+
+
+class Lease(Protocol):
+    """The right to apply to the targets of one data folder."""
+
+    def try_acquire(self) -> bool:
+        """Take it without waiting, or say ``False``; holding it already is ``True``."""
+        ...
+
+    def release(self) -> None:
+        """Give it back. Harmless when it isn't held."""
+        ...
+
+
+class SideStructure(Protocol):
+    """Something the brain keeps beside the truth and the jobs have to renew or erase."""
+
+    def rebuild(self) -> None:
+        """Make it again from the truth."""
+        ...
+
+    def erase(self, namespaces: Sequence[Namespace]) -> None:
+        """Forget what it holds of these namespaces."""
+        ...

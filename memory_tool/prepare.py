@@ -1,0 +1,185 @@
+"""Everything about a new memory that is computed before its transaction.
+
+Validate, hash, chunk, tokenise ∥ embed.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from memory_tool.chunking.prose import Span, fits_one_chunk, split_prose
+from memory_tool.errors import InputError, InvalidEmbedding, Unavailable
+from memory_tool.log import logger
+from memory_tool.model import (
+    Chunk,
+    EmbeddingSpace,
+    MemoryType,
+    NewMemory,
+    OnDuplicate,
+    Vector,
+)
+from memory_tool.ports import Embedder
+from memory_tool.text.extra import extra_tokens
+from memory_tool.text.language import detect_language
+from memory_tool.text.normalise import content_hash
+from memory_tool.text.tokenise import Tokens, tokenise
+from memory_tool.validation import check_embedding, check_new
+from memory_tool.write_changes import Put
+
+Vectors: TypeAlias = list[Vector | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareLimits:
+    """Sizes: chunk window and overlap in tokens of the embedder, longest text and metadata."""
+
+    chunk_tokens: int = 512
+    chunk_overlap: int = 128
+    content_bytes: int = 10_000_000
+    metadata_bytes: int = 1_000_000
+
+
+class Preparer:
+    """Prepares memories for one embedder. Pure but for calling it."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        space: Callable[[], EmbeddingSpace],
+        limits: PrepareLimits,
+        executor: Executor,
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            embedder: Makes the vectors.
+            space: The recorded space of the store, checked against the embedder's.
+            limits: Sizes.
+            executor: Where the model runs while the tokens are made.
+        """
+        self._embedder = embedder
+        self._space = space
+        self._limits = limits
+        self._executor = executor
+
+    def prepare(self, news: Sequence[NewMemory]) -> list[Put | InputError]:
+        """One prepared memory for each, in order, or what is wrong with it."""
+        space = self._space()
+        checked = [self._checked(new, space) for new in news]
+        good = [new for new in checked if isinstance(new, NewMemory)]
+        spans = [self._spans(new) for new in good]
+        chunks = iter(self._chunked(good, spans))
+        return [
+            new if isinstance(new, InputError) else put_of(new, next(chunks)) for new in checked
+        ]
+
+    def chunks(self, content: str) -> tuple[Chunk, ...]:
+        """The chunks of a text that replaces another."""
+        self._space()
+        new = NewMemory(content=content)
+        return self._chunked([new], [self._spans(new)])[0]
+
+    def _checked(self, new: NewMemory, space: EmbeddingSpace) -> NewMemory | InputError:
+        try:
+            good = check_new(
+                new,
+                content_bytes=self._limits.content_bytes,
+                metadata_bytes=self._limits.metadata_bytes,
+            )
+            if good.embedding is not None:
+                check_embedding(good.embedding, space, good.space)
+        except InputError as error:
+            return error
+        return good
+
+    def _spans(self, new: NewMemory) -> tuple[Span, ...]:
+        whole = (Span(start=0, stop=len(new.content)),)
+        size = min(self._limits.chunk_tokens, self._embedder.max_tokens)
+        # A vector made by the caller stands for the whole text.
+        if new.embedding is not None or fits_one_chunk(new.content, size=size):
+            return whole
+        overlap = min(self._limits.chunk_overlap, size // 4)
+        token_spans = self._embedder.token_spans(new.content)
+        return split_prose(new.content, token_spans, size=size, overlap=overlap)
+
+    def _chunked(
+        self, news: Sequence[NewMemory], spans: Sequence[tuple[Span, ...]]
+    ) -> list[tuple[Chunk, ...]]:
+        texts = [
+            new.content[span.start : span.stop]
+            for new, parts in zip(news, spans, strict=True)
+            for span in parts
+        ]
+        wanted = [
+            text
+            for new, parts in zip(news, spans, strict=True)
+            if new.embedding is None
+            for text in (new.content[span.start : span.stop] for span in parts)
+        ]
+        making = self._executor.submit(self._embed, wanted) if wanted else None
+        tokens = iter([tokenise(text) for text in texts])
+        made = iter(making.result() if making else [])
+        return [
+            tuple(
+                _chunk(new, ordinal, span, next(tokens), vector=_vector(new, made))
+                for ordinal, span in enumerate(parts)
+            )
+            for new, parts in zip(news, spans, strict=True)
+        ]
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        try:
+            return list(self._embedder.embed_passages(texts))
+        except (Unavailable, InvalidEmbedding) as error:
+            logger().warning("embedding_failed", texts=len(texts), reason=str(error))
+            if len(texts) == 1 or isinstance(error, Unavailable):
+                return [None] * len(texts)
+            # One bad text must not cost its neighbours their vectors.
+            return [vector for text in texts for vector in self._embed([text])]
+
+
+def _vector(new: NewMemory, made: Iterator[Vector | None]) -> Vector | None:
+    if new.embedding is None:
+        return next(made)
+    given = np.asarray(new.embedding, np.float32)
+    return given / np.float32(np.linalg.norm(given))
+
+
+def _chunk(
+    new: NewMemory, ordinal: int, span: Span, tokens: Tokens, *, vector: Vector | None
+) -> Chunk:
+    return Chunk(
+        ordinal=ordinal,
+        start=span.start,
+        stop=span.stop,
+        language=detect_language(new.content[span.start : span.stop]),
+        words=" ".join(tokens.words),
+        bigrams=" ".join(tokens.bigrams),
+        embedding=vector,
+    )
+
+
+def put_of(new: NewMemory, chunks: tuple[Chunk, ...]) -> Put:
+    """The new memory as a plan takes it."""
+    digest = content_hash(new.content)
+    free = new.key is None and new.turn is None and new.on_duplicate is not OnDuplicate.KEEP
+    return Put(
+        memory_id=uuid.uuid4().hex,
+        new=new,
+        type=new.type or MemoryType.SEMANTIC,
+        content_hash=digest,
+        dedup_hash=digest if free else None,
+        extra=extra_tokens(new.tags, new.source, new.metadata),
+        chunks=chunks,
+    )
+
+
+def request_hash(*parts: object) -> bytes:
+    """What tells a repeated request from another one: SHA-256 of its values."""
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()

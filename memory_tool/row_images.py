@@ -1,0 +1,127 @@
+"""Images of rows: what a memory looks like after it was added, changed or deleted. Pure."""
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from memory_tool.model import Json, Memory, Patch, State, StoredRow, Unset
+from memory_tool.ports import Existing
+from memory_tool.scope import Namespace
+from memory_tool.write_changes import Extra, Put
+
+
+def is_expired(memory: Memory, now: datetime) -> bool:
+    """Whether the memory may no longer be seen at ``now``."""
+    return memory.expires_at is not None and memory.expires_at <= now
+
+
+def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) -> StoredRow:
+    """The first image of a new memory."""
+    new = put.new
+    memory = Memory(
+        id=put.memory_id,
+        namespace=namespace,
+        content=new.content,
+        type=put.type,
+        version=1,
+        created_at=existing.now,
+        updated_at=existing.now,
+        importance=new.importance,
+        pinned=new.pinned,
+        confidence=new.confidence,
+        source=new.source,
+        tags=new.tags,
+        metadata=new.metadata,
+        occurred_at=new.occurred_at,
+        expires_at=new.expires_at,
+        key=new.key,
+        run_id=new.run_id,
+        turn=new.turn,
+    )
+    return StoredRow(
+        memory=memory,
+        ns_id=existing.ns_id,
+        state=State.LIVE,
+        nseq=nseq,
+        vector_nseq=nseq,
+        keyword_nseq=nseq,
+        content_hash=put.content_hash,
+        dedup_hash=put.dedup_hash,
+        extra=put.extra,
+        chunk_high=max(1, len(put.chunks)),
+    )
+
+
+def patch_of(put: Put) -> Patch:
+    """The patch that makes an existing memory read like ``put``; metadata is merged."""
+    new = put.new
+    return Patch(
+        content=new.content,
+        type=put.type,
+        importance=new.importance,
+        pinned=new.pinned,
+        confidence=new.confidence,
+        source=new.source,
+        tags=new.tags,
+        metadata=new.metadata,
+        occurred_at=new.occurred_at,
+        expires_at=new.expires_at,
+    )
+
+
+_IN_BOTH_INDEXES: Final = ("content", "type", "tags", "occurred_at", "expires_at", "tier")
+_IN_KEYWORD_INDEX: Final = (*_IN_BOTH_INDEXES, "source", "metadata")
+
+
+def revised_row(
+    row: StoredRow, patch: Patch, *, nseq: int, now: datetime, extra: Extra
+) -> StoredRow | None:
+    """The next image of a row, or ``None`` when the patch changes nothing."""
+    old = row.memory
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(patch):
+        value = getattr(patch, field.name)
+        if isinstance(value, Unset):
+            continue
+        values[field.name] = _merged(old.metadata, value) if field.name == "metadata" else value
+    changed = {name for name, value in values.items() if value != getattr(old, name)}
+    if not changed:
+        return None
+    memory = dataclasses.replace(old, **values, version=old.version + 1, updated_at=now)
+    return dataclasses.replace(
+        row,
+        memory=memory,
+        nseq=nseq,
+        vector_nseq=nseq if changed.intersection(_IN_BOTH_INDEXES) else row.vector_nseq,
+        keyword_nseq=nseq if changed.intersection(_IN_KEYWORD_INDEX) else row.keyword_nseq,
+        extra=extra(memory),
+    )
+
+
+def _merged(old: Mapping[str, Json], new: Mapping[str, Json]) -> Mapping[str, Json]:
+    kept = {name: value for name, value in old.items() if name not in new}
+    return kept | {name: value for name, value in new.items() if value is not None}
+
+
+def tombstone(row: StoredRow, *, nseq: int, now: datetime) -> StoredRow:
+    """The row that stays of a deleted memory: its numbers, and nothing that it said."""
+    memory = Memory(
+        id=row.memory.id,
+        namespace=row.memory.namespace,
+        content="",
+        type=row.memory.type,
+        version=row.memory.version,
+        created_at=row.memory.created_at,
+        updated_at=now,
+    )
+    return StoredRow(
+        memory=memory,
+        ns_id=row.ns_id,
+        state=State.DELETED,
+        nseq=nseq,
+        vector_nseq=nseq,
+        keyword_nseq=nseq,
+        content_hash=b"",
+        chunk_high=row.chunk_high,
+    )

@@ -1,0 +1,236 @@
+"""All settings as frozen values, and the only reader of the environment.
+
+Settings come from arguments, then ``THREEFOLD_*`` variables, then a TOML file, then the defaults
+below.
+"""
+
+import dataclasses
+import difflib
+import os
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from memory_tool.errors import SettingsError
+
+PREFIX: Final = "THREEFOLD_"
+
+_FOREIGN: Final = ("TEST_", "EVALUATION_", "TORCH_INDEX")
+"""Variables of the gate and the installer, which are no settings of the library."""
+
+_SERVICE_LINKS: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_PORT")
+"""Kubernetes injects ``THREEFOLD_SERVICE_HOST``, ``THREEFOLD_PORT_5432_TCP`` and their like into
+every pod that runs beside a service of that name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting, with its default. Secrets are left out of ``repr``.
+
+    Attributes:
+        data_dir: Folder of the embedded stores and of the indexes.
+        database_url: A PostgreSQL 15 or newer, as ``threefold_app``; empty means embedded.
+        worker_database_url: The same database as ``threefold_worker``; default: the user replaced.
+        owner_database_url: The same database as ``threefold_owner``, for migrations; default: the
+            user replaced.
+        pooled: The database stands behind a transaction pooler: prepare no statements.
+        elasticsearch_url: An Elasticsearch; empty means the embedded Tantivy.
+        embedder: Name of the embedding model, ``offline``, ``hashing`` or ``openai:<model>``;
+            empty means the recorded one, else ``offline``.
+        embedder_url: Base address of an OpenAI-compatible endpoint.
+        embedder_key: Its key.
+        tz: Zone of bare dates and time words; empty means the machine's.
+        scope_requires: Ids that every call must name: ``user``, ``project``, ``agent``.
+        chunk_tokens: Window of prose chunks, in tokens of the embedder.
+        chunk_overlap: Tokens that neighbouring windows share.
+        embed_batch: Texts embedded in one call of the model.
+        embed_cache: Embeddings kept in memory.
+        group_items: Items of one grouped commit.
+        group_seconds: Longest wait of an asynchronous add for its group.
+        retry_attempts: Tries of a write or read that meets a temporary failure.
+        retry_seconds: Deadline of all tries together.
+        arm_seconds: Deadline of one arm of a search.
+        pool_size: Most connections to PostgreSQL of one process and role.
+        overlay_rows: Most changed rows that a search fetches itself.
+        fold_rows: Changed rows after which the vector index is folded.
+        fold_seconds: Longest time until it is folded.
+        hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own.
+        hnsw_ef_construction: Effort of building a graph.
+        within_ids: Most ids that a filter hands to the arms as a set.
+        threshold: Least calibrated similarity of a hit that no keyword found.
+        content_bytes: Longest text of a memory, in bytes of UTF-8.
+        metadata_bytes: Largest metadata of a memory, as JSON.
+    """
+
+    data_dir: Path = Path("~/.threefold")
+    database_url: str = dataclasses.field(default="", repr=False)
+    worker_database_url: str = dataclasses.field(default="", repr=False)
+    owner_database_url: str = dataclasses.field(default="", repr=False)
+    pooled: bool = False
+    elasticsearch_url: str = dataclasses.field(default="", repr=False)
+    embedder: str = ""
+    embedder_url: str = ""
+    embedder_key: str = dataclasses.field(default="", repr=False)
+    tz: str = ""
+    scope_requires: tuple[str, ...] = ()
+    chunk_tokens: int = 512
+    chunk_overlap: int = 128
+    embed_batch: int = 32
+    embed_cache: int = 1000
+    group_items: int = 50
+    group_seconds: float = 0.2
+    retry_attempts: int = 3
+    retry_seconds: float = 10.0
+    arm_seconds: float = 5.0
+    pool_size: int = 8
+    overlay_rows: int = 5000
+    fold_rows: int = 5000
+    fold_seconds: float = 3600.0
+    hnsw_min_rows: int = 10_000
+    hnsw_ef_construction: int = 200
+    within_ids: int = 20_000
+    threshold: float = 0.7
+    content_bytes: int = 10_000_000
+    metadata_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        """Refuse values that can't be."""
+        object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
+        _check_positive(self)
+        if self.chunk_overlap >= self.chunk_tokens:
+            message = "chunk_overlap must be smaller than chunk_tokens"
+            raise SettingsError(message)
+        unknown = set(self.scope_requires) - {"user", "project", "agent"}
+        if unknown:
+            message = f"scope_requires knows user, project and agent, not {sorted(unknown)}"
+            raise SettingsError(message)
+        if self.tz:
+            try:
+                ZoneInfo(self.tz)
+            except (ZoneInfoNotFoundError, ValueError) as error:
+                message = f"tz: {self.tz!r} is no known time zone"
+                raise SettingsError(message) from error
+
+
+_MAY_BE_ZERO: Final = {"hnsw_min_rows", "embed_cache", "overlay_rows", "threshold"}
+
+
+def _check_positive(settings: Settings) -> None:
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if value < 0 or (value == 0 and field.name not in _MAY_BE_ZERO):
+            message = f"{field.name} must be positive, not {value}"
+            raise SettingsError(message)
+
+
+def load_settings(
+    overrides: Mapping[str, object] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Settings:
+    """Settings from arguments, the environment and a TOML file, in that order of precedence.
+
+    Args:
+        overrides: Values by name; ``None`` means not given.
+        environment: The variables to read, those of the process by default.
+        file: A TOML file; by default the one that ``THREEFOLD_CONFIG`` names, if any.
+
+    Raises:
+        SettingsError: A name is unknown (the message names the nearest one) or a value is wrong.
+    """
+    variables = os.environ if environment is None else environment
+    named_file = variables.get(f"{PREFIX}CONFIG")
+    path = file or (Path(named_file) if named_file else None)
+    values = _from_file(path) if path else {}
+    values |= _from_environment(variables)
+    values |= {name: value for name, value in (overrides or {}).items() if value is not None}
+    kinds = typing.get_type_hints(Settings)
+    for name in values:
+        if name not in kinds:
+            raise SettingsError(_unknown(name, kinds))
+    return Settings(
+        **{name: _converted(name, kinds[name], value) for name, value in values.items()}
+    )
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    try:
+        return dict(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        message = f"can't read the settings file {path}: {error.strerror}"
+        raise SettingsError(message) from error
+    except tomllib.TOMLDecodeError as error:
+        message = f"{path} is no TOML: {error}"
+        raise SettingsError(message) from error
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
+    names = [field.name for field in dataclasses.fields(Settings)]
+    values: dict[str, object] = {}
+    for variable, value in variables.items():
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name == "CONFIG" or name.startswith(_FOREIGN):
+            continue
+        if name.lower() in names:
+            values[name.lower()] = value
+        elif not _is_service_link(variable):
+            raise SettingsError(_unknown(variable, [PREFIX + known.upper() for known in names]))
+    return values
+
+
+def _is_service_link(variable: str) -> bool:
+    rest = variable.removeprefix(PREFIX.rstrip("_"))
+    return any(link in rest for link in _SERVICE_LINKS)
+
+
+def _unknown(name: str, known: typing.Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
+    return f"unknown setting {name}; did you mean {nearest[0]}?"
+
+
+_TRUE: Final = {"1", "true", "yes", "on"}
+_FALSE: Final = {"0", "false", "no", "off"}
+
+
+def _converted(name: str, kind: object, value: object) -> typing.Any:  # noqa: ANN401 - the type is that of the field
+    try:
+        return _convert(kind, value)
+    except (TypeError, ValueError) as error:
+        wanted = getattr(kind, "__name__", str(kind))
+        shown = "a secret" if name.endswith(("_url", "_key")) else repr(value)
+        message = f"{name}: {shown} is no {wanted}"
+        raise SettingsError(message) from error
+
+
+def _convert(kind: object, value: object) -> object:
+    if isinstance(kind, types.GenericAlias):
+        items = value.split(",") if isinstance(value, str) else list(_iterable(value))
+        return tuple(str(item).strip() for item in items if str(item).strip())
+    if kind is bool:
+        if isinstance(value, bool):
+            return value
+        lowered = str(value).lower()
+        if lowered not in _TRUE | _FALSE:
+            raise ValueError(lowered)
+        return lowered in _TRUE
+    if kind in (int, float) and isinstance(value, bool):
+        raise TypeError(value)
+    if kind is int:
+        return int(str(value))
+    if kind is float:
+        return float(str(value))
+    return Path(str(value)) if kind is Path else str(value)
+
+
+def _iterable(value: object) -> typing.Iterable[object]:
+    if not isinstance(value, typing.Iterable):
+        raise TypeError(value)
+    return value

@@ -1,0 +1,148 @@
+"""The part of a search that happens in one snapshot of the truth."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final, TypeAlias
+
+from memory_tool.fusion import Fused, Ranking, fuse, ranking
+from memory_tool.model import (
+    Answer,
+    Arm,
+    Candidate,
+    Degradation,
+    Found,
+    Hit,
+    MemoryId,
+    Outline,
+    Query,
+)
+from memory_tool.overlay import OverlayState
+from memory_tool.ports import OverlayRow, Snapshot
+from memory_tool.search_arms import (
+    ArmAnswer,
+    Asked,
+    Opened,
+    States,
+    keyword_answer,
+    keywords_from_truth,
+    vector_answer,
+    vectors_from_truth,
+)
+
+Rank: TypeAlias = Callable[[Sequence[Hit], datetime], Sequence[Hit]]
+"""The brain's part: the hits of the page, in order, from all hits and the store's clock."""
+
+_BEHIND: Final = "the index is far behind"
+_NUMBER: Final = {Arm.VECTOR: "vector_nseq", Arm.KEYWORD: "keyword_nseq"}
+
+
+class Settling:
+    """Candidates become hits: overlay, version check, completion, fusion, ranking, content."""
+
+    def __init__(self, query: Query, asked: Asked, opened: Opened, snapshot: Snapshot) -> None:
+        self._query = query
+        self._asked = asked
+        self._opened = opened
+        self._snapshot = snapshot
+        self._answers: dict[Arm, ArmAnswer] = {}
+        self._outlines: Mapping[MemoryId, Outline] = {}
+        self._full = False
+
+    def overlay(self, started: States) -> States | None:
+        """The overlays as of this snapshot, or ``None`` when too many rows are newer."""
+        rows = self._snapshot.overlay
+        if rows is None:
+            return None
+        fresh = {ns_id: list(group) for ns_id, group in groupby(rows, key=lambda row: row.ns_id)}
+        clocks = self._snapshot.clocks
+        return {
+            ns_id: _extended(state, fresh.get(ns_id, ()), clocks.get(ns_id, 0))
+            for ns_id, state in started.items()
+        }
+
+    def collect(self, proposed: Mapping[Arm, Sequence[Candidate]], states: States | None) -> None:
+        """Let each arm answer, and look up what may be seen of it."""
+        for arm in self._query.strategy.arms:
+            self._answers[arm] = self._answer_of(arm, proposed.get(arm, ()), states)
+        found = [answer.candidates for answer in self._answers.values()]
+        self._full = any(len(candidates) >= self._asked.depth for candidates in found)
+        ids = {candidate.memory_id for candidates in found for candidate in candidates}
+        self._outlines = self._snapshot.outlines(list(ids), self._query.filter)
+
+    def _answer_of(
+        self, arm: Arm, proposed: Sequence[Candidate], states: States | None
+    ) -> ArmAnswer:
+        opened, asked = self._opened, self._asked
+        reason = opened.reasons.get(arm) or (_BEHIND if states is None else None)
+        if arm is Arm.VECTOR:
+            if reason is None and opened.vector is not None and states is not None:
+                return vector_answer(asked, opened.vector, proposed, states)
+            return vectors_from_truth(asked, self._snapshot, reason or _BEHIND)
+        if reason is None and opened.keyword is not None and states is not None:
+            return keyword_answer(asked, opened.keyword, proposed, states)
+        return keywords_from_truth(asked, self._snapshot, reason or _BEHIND)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer hits were found than wanted though an arm had more to give."""
+        wanted = min(self._query.limit, self._asked.depth)
+        return self._full and self._asked.within is None and len(self._outlines) < wanted
+
+    def answer(self, rank: Rank, now: datetime) -> Answer:
+        """Fuse, rank, and fetch the content of the page."""
+        rankings = {arm: self._ranking(arm) for arm in self._answers}
+        filled = self._filled(rankings)
+        fused = fuse(rankings, filled, self._query.strategy.fusion)
+        hits = [self._hit(item) for item in fused]
+        page = rank(hits, now)
+        rows = self._snapshot.rows([hit.outline.id for hit in page])
+        found = tuple(
+            Found(hit=hit, memory=rows[hit.outline.id].memory)
+            for hit in page
+            if hit.outline.id in rows
+        )
+        degraded = [note for answer in self._answers.values() for note in answer.degraded]
+        return Answer(found=found, ranked=tuple(hits), degraded=tuple(degraded))
+
+    def _ranking(self, arm: Arm) -> Ranking:
+        return ranking(self._current(arm, self._answers[arm].candidates))
+
+    def _current(self, arm: Arm, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those whose row may be seen and still is the one that the arm scored."""
+        name = _NUMBER[arm]
+        outlines = self._outlines
+        return [
+            found
+            for found in candidates
+            if found.memory_id in outlines
+            and getattr(outlines[found.memory_id], name) == found.version
+        ]
+
+    def _filled(self, rankings: Mapping[Arm, Ranking]) -> Mapping[MemoryId, Candidate]:
+        vector = self._answers.get(Arm.VECTOR)
+        if vector is None or vector.similar is None or Arm.KEYWORD not in rankings:
+            return {}
+        known = rankings[Arm.VECTOR]
+        missing = [
+            (found.ns_id, memory_id)
+            for memory_id, (_, found) in rankings[Arm.KEYWORD].items()
+            if memory_id not in known
+        ]
+        scored = self._current(Arm.VECTOR, list(vector.similar(missing))) if missing else []
+        return {memory_id: found for memory_id, (_, found) in ranking(scored).items()}
+
+    def _hit(self, item: Fused) -> Hit:
+        vector = item.arms.get(Arm.VECTOR)
+        return Hit(
+            outline=self._outlines[item.memory_id],
+            ordinal=item.ordinal,
+            relevance=item.relevance,
+            cosine=None if vector is None else vector.score,
+            arms=item.arms,
+        )
+
+
+def _extended(state: OverlayState, rows: Sequence[OverlayRow], clock: int) -> OverlayState:
+    # The clock lies below the state's only when another thread's later snapshot made the state.
+    return state.extended(rows, max(clock, state.upto))

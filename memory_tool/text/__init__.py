@@ -1,0 +1,1 @@
+"""Text made comparable: the same functions for indexing and for asking."""

@@ -1,0 +1,419 @@
+"""MemoryTool, the front door of the hands: store, search, read, change, delete."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from types import TracebackType
+from typing import Any, Final, Self
+
+from memory_tool.embedding_cache import CachedEmbedder
+from memory_tool.errors import InputError, NotFound, SpaceMismatch, ThreefoldError
+from memory_tool.filters import all_of, parse_filter, split_scope
+from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.metrics import Metrics
+from memory_tool.model import (
+    Answer,
+    Arm,
+    EmbeddingSpace,
+    Filter,
+    Found,
+    Hit,
+    Json,
+    Memory,
+    MemoryId,
+    MemoryType,
+    NewMemory,
+    Patch,
+    Query,
+    Status,
+    StoredRow,
+    Strategy,
+    WeightedSum,
+    WriteResult,
+)
+from memory_tool.overlay import OverlayMemo
+from memory_tool.ports import (
+    Embedder,
+    KeywordIndex,
+    PageRequest,
+    Pointer,
+    RecordReader,
+    RecordStore,
+    SpaceRegistry,
+    VectorIndex,
+)
+from memory_tool.prepare import Preparer, PrepareLimits
+from memory_tool.read_path import ReadParts, ReadPath, ReadRules
+from memory_tool.retry import RetryPolicy
+from memory_tool.scope import Namespace, Scope
+from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
+from memory_tool.settings import Settings
+from memory_tool.settling import Rank
+from memory_tool.write_changes import Decide
+from memory_tool.write_path import WritePath, WriteRules, raise_if_failed
+from memory_tool.write_plan import decide_duplicates
+from memory_tool.write_queue import WriteQueue
+
+HYBRID: Final = Strategy(
+    name="hybrid", arms=(Arm.VECTOR, Arm.KEYWORD), fusion=WeightedSum(vector=0.6, keyword=0.4)
+)
+_SCOPE_WORDS: Final = ("user_id", "agent_id", "project_id", "run_id", "namespace")
+_DELETE_PAGE: Final = 500
+_THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """Everything that a tool works with, made by a composition root or by a test.
+
+    Attributes:
+        pointer: Which generation of the vector index is to be read, for health.
+        background: Applies to the indexes; ``None`` when somebody else does.
+        where: What is in use and where the data lies, for people: name to description.
+        closing: Called last when the tool is closed, in this order.
+    """
+
+    records: RecordStore
+    reader: RecordReader
+    spaces: SpaceRegistry
+    vector_index: VectorIndex
+    keyword_index: KeywordIndex
+    embedder: Embedder
+    pointer: Callable[[], Pointer | None] = lambda: None
+    background: BackgroundApplier | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    closing: tuple[Callable[[], None], ...] = ()
+
+
+class MemoryTool:
+    """Durable memories over three engines as if they were one."""
+
+    def __init__(
+        self, stores: Stores, settings: Settings, *, decide: Decide = decide_duplicates
+    ) -> None:
+        """Join the stores; ``decide`` is the rule for duplicates and conflicts on write."""
+        self.settings = settings
+        self.metrics = Metrics()
+        self.where = stores.where
+        self._stores = stores
+        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="threefold")
+        self._embedder = CachedEmbedder(
+            stores.embedder, size=settings.embed_cache, batch=settings.embed_batch
+        )
+        self._space: EmbeddingSpace | None = None
+        retry = RetryPolicy(attempts=settings.retry_attempts, seconds=settings.retry_seconds)
+        self._write = self._write_path(retry, decide)
+        self._read = self._read_path(retry, self._executor)
+        self._queue = WriteQueue(
+            self._write.store, items=settings.group_items, seconds=settings.group_seconds
+        )
+        self._closed = False
+
+    def _write_path(self, retry: RetryPolicy, decide: Decide) -> WritePath:
+        settings = self.settings
+        limits = PrepareLimits(
+            chunk_tokens=settings.chunk_tokens,
+            chunk_overlap=settings.chunk_overlap,
+            content_bytes=settings.content_bytes,
+            metadata_bytes=settings.metadata_bytes,
+        )
+        background = self._stores.background
+        return WritePath(
+            self._stores.records,
+            Preparer(
+                self._embedder, space=self._recorded_space, limits=limits, executor=self._executor
+            ),
+            rules=WriteRules(
+                limits=limits, retry=retry, group_items=settings.group_items, decide=decide
+            ),
+            metrics=self.metrics,
+            committed=background.wake if background else lambda: None,
+        )
+
+    def _read_path(self, retry: RetryPolicy, executor: Executor) -> ReadPath:
+        stores, settings = self._stores, self.settings
+        background = stores.background
+        return ReadPath(
+            ReadParts(
+                store=stores.records,
+                vector_index=stores.vector_index,
+                keyword_index=stores.keyword_index,
+                embedder=self._embedder,
+                executor=executor,
+                memo=OverlayMemo(),
+                distrust=background.distrust if background else lambda _target, _reason: None,
+            ),
+            rules=ReadRules(
+                retry=retry,
+                arm_seconds=settings.arm_seconds,
+                overlay_rows=settings.overlay_rows,
+                within_ids=settings.within_ids,
+            ),
+            metrics=self.metrics,
+        )
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of the embedder in use."""
+        return self._embedder.space
+
+    def _recorded_space(self) -> EmbeddingSpace:
+        """The store's space; the first write of a store records it."""
+        if self._space is None:
+            recorded = self._stores.spaces.record_space(self._embedder.space)
+            check_space(recorded, self._embedder.space)
+            self._space = recorded
+        return self._space
+
+    def store_memory(
+        self,
+        memory_type: MemoryType | str | None,
+        content: str,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> WriteResult:
+        """Store one text. The scope words ``user_id``, ``agent_id``, … stand in ``metadata``.
+
+        Raises:
+            InputError: The text, its type or its scope can't be.
+            Unavailable: The record store can't be reached.
+        """
+        words, rest = _words_of(metadata or {})
+        new = NewMemory(
+            content=content,
+            type=None if memory_type is None else memory_type_of(memory_type),
+            metadata=rest,
+            run_id=words.run_id,
+        )
+        namespace = write_namespace(words, requires=self.settings.scope_requires)
+        result = self.store(namespace, [new])[0]
+        raise_if_failed(result)
+        return result
+
+    def retrieve_memories(
+        self, query: str, filters: object = None, *, limit: int = 5
+    ) -> tuple[Found, ...]:
+        """The ``limit`` most relevant memories; the scope words stand in ``filters``."""
+        scope, condition = self.scope_and_filter(ScopeWords(), filters)
+        asked = Query(text=query, scope=scope, strategy=HYBRID, filter=condition, limit=limit)
+        return self.search(asked, lambda hits, _now: hits[:limit]).found
+
+    def scope_and_filter(
+        self, words: ScopeWords, filters: object, *, tz: tzinfo = UTC
+    ) -> tuple[Scope, Filter]:
+        """The scope and the filter of a read, from its keywords and its filter expression."""
+        ids, rest = split_scope(filters)
+        scope = read_scope(words, ids, requires=self.settings.scope_requires)
+        condition = parse_filter(rest, tz=tz)
+        if words.run_id is not None:
+            condition = all_of(condition, parse_filter({"run_id": words.run_id}, tz=tz))
+        return scope, condition
+
+    def store(
+        self,
+        namespace: Namespace,
+        news: Sequence[NewMemory],
+        *,
+        idempotency_key: str | None = None,
+    ) -> tuple[WriteResult, ...]:
+        """See :meth:`memory_tool.write_path.WritePath.store`."""
+        return self._write.store(namespace, news, idempotency_key=idempotency_key)
+
+    def store_later(self, namespace: Namespace, new: NewMemory) -> "Future[WriteResult]":
+        """Queue one memory for a grouped commit; durable once the future has a result."""
+        return self._queue.put(namespace, new)
+
+    def flush(self) -> None:
+        """Wait until every queued memory is stored or has failed."""
+        self._queue.flush()
+
+    def search(self, query: Query, rank: Rank) -> Answer:
+        """See :meth:`memory_tool.read_path.ReadPath.search`."""
+        return self._read.search(query, rank)
+
+    def fetch(self, scope: Scope, memory_id: MemoryId) -> StoredRow:
+        """One memory.
+
+        Raises:
+            NotFound: There is none with this id in the scope.
+        """
+        row = self._stores.reader.fetch(scope, [checked_id(memory_id)]).get(memory_id)
+        if row is None:
+            message = f"there is no memory {memory_id} in this scope"
+            raise NotFound(message)
+        return row
+
+    def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
+        """A page of a listing, newest first."""
+        return self._stores.reader.page(scope, request)
+
+    def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
+        """The kept versions of a memory and the current one, oldest first.
+
+        Raises:
+            NotFound: There is none with this id in the scope.
+        """
+        versions = self._stores.reader.history(scope, checked_id(memory_id))
+        if not versions:
+            message = f"there is no memory {memory_id} in this scope"
+            raise NotFound(message)
+        return versions
+
+    def revise(
+        self,
+        scope: Scope,
+        memory_id: MemoryId,
+        patch: Patch,
+        *,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> WriteResult:
+        """Change one memory; see :meth:`memory_tool.write_path.WritePath.revise`."""
+        namespace = self.fetch(scope, memory_id).memory.namespace
+        return self._write.revise(
+            namespace,
+            memory_id,
+            patch,
+            expected_version=expected_version,
+            idempotency_key=idempotency_key,
+        )
+
+    def remove(self, scope: Scope, memory_id: MemoryId) -> WriteResult:
+        """Delete one memory; a repetition says ``already_deleted``.
+
+        Raises:
+            NotFound: There never was one with this id in the scope.
+        """
+        row = self._stores.reader.fetch(scope, [checked_id(memory_id)]).get(memory_id)
+        if row is None:
+            if memory_id in self._stores.reader.deleted(scope, [memory_id]):
+                return WriteResult(status=Status.ALREADY_DELETED, id=memory_id)
+            message = f"there is no memory {memory_id} in this scope"
+            raise NotFound(message)
+        return self._write.remove(row.memory.namespace, [memory_id])[0]
+
+    def remove_all(self, scope: Scope, condition: Filter) -> int:
+        """Delete every memory of the scope that meets the condition; how many there were."""
+        deleted = 0
+        request = PageRequest(condition=condition, limit=_DELETE_PAGE)
+        while rows := self._stores.reader.page(scope, request):
+            by_namespace: dict[Namespace, list[MemoryId]] = {}
+            for row in rows:
+                by_namespace.setdefault(row.memory.namespace, []).append(row.memory.id)
+            for namespace, ids in by_namespace.items():
+                results = self._write.remove(namespace, ids)
+                deleted += sum(result.status is Status.DELETED for result in results)
+        return deleted
+
+    def figures(self) -> Mapping[str, float]:
+        """Counts and latencies, in seconds, over a bounded window. No content."""
+        metrics = self.metrics
+        asked = self._embedder.hits + self._embedder.misses
+        return {
+            "avg_store_latency": metrics.mean("store"),
+            "p50_retrieve_latency": metrics.percentile("retrieve", 0.50),
+            "p95_retrieve_latency": metrics.percentile("retrieve", 0.95),
+            "cache_hit_rate": self._embedder.hits / asked if asked else 0.0,
+            **self._stores.reader.counts(),
+        }
+
+    def apply_now(self) -> bool:
+        """Bring the indexes forward now; ``False`` when another process does it."""
+        background = self._stores.background
+        return background is not None and background.apply_now()
+
+    def health(self) -> Mapping[str, str]:
+        """``ok`` or what is wrong, for each store."""
+        checks: Mapping[str, Callable[[], object]] = {
+            "records": self._stores.reader.counts,
+            "keyword index": self._stores.keyword_index.view,
+            "vector index": lambda: self._stores.vector_index.view(self._stores.pointer()),
+            "embedder": lambda: self._embedder.embed_queries(["ok"]),
+        }
+        return {name: _checked(check) for name, check in checks.items()}
+
+    def close(self) -> None:
+        """Store what is queued, end the threads, close the stores. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.close()
+        if self._stores.background is not None:
+            self._stores.background.close()
+        self._executor.shutdown()
+        self._stores.vector_index.close()
+        self._stores.keyword_index.close()
+        for close in self._stores.closing:
+            close()
+
+    def __enter__(self) -> Self:
+        """The tool itself, closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+
+def check_space(recorded: EmbeddingSpace, given: EmbeddingSpace) -> None:
+    """Refuse vectors of another space than the store's.
+
+    Raises:
+        SpaceMismatch: Model, revision, dimension, prefixes or normalisation differ.
+    """
+    if recorded != given:
+        message = (
+            f"this store holds vectors of {recorded.name}, the embedder makes {given.name}: "
+            "open it with the recorded model, or run `threefold reembed --model …`"
+        )
+        raise SpaceMismatch(message)
+
+
+def memory_type_of(name: MemoryType | str) -> MemoryType:
+    """The type of that name.
+
+    Raises:
+        InputError: There is none.
+    """
+    try:
+        return MemoryType(name)
+    except ValueError as error:
+        known = ", ".join(MemoryType)
+        message = f"{name!r} is no memory type; known are {known}"
+        raise InputError(message) from error
+
+
+_ID: Final = re.compile("[0-9a-f]{32}")
+
+
+def checked_id(memory_id: object) -> MemoryId:
+    """The id, also when it was written with hyphens or capitals.
+
+    Raises:
+        NotFound: It can't be the id of any memory.
+    """
+    plain = str(memory_id).replace("-", "").lower()
+    if not _ID.fullmatch(plain):
+        message = f"there is no memory {memory_id!r}: ids have 32 hexadecimal digits"
+        raise NotFound(message)
+    return plain
+
+
+def _words_of(metadata: Mapping[str, Json]) -> tuple[ScopeWords, Mapping[str, Json]]:
+    given: dict[str, Any] = {word: metadata[word] for word in _SCOPE_WORDS if word in metadata}
+    rest = {name: value for name, value in metadata.items() if name not in _SCOPE_WORDS}
+    return ScopeWords(**given), rest
+
+
+def _checked(check: Callable[[], object]) -> str:
+    try:
+        check()
+    except ThreefoldError as error:
+        return f"{type(error).__name__}: {error}"
+    return "ok"

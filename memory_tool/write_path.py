@@ -1,0 +1,183 @@
+"""One memory in: prepare, plan under the namespace's lock, one commit, acknowledge."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory_tool import errors
+from memory_tool.errors import InputError, ThreefoldError
+from memory_tool.metrics import Metrics
+from memory_tool.model import Memory, MemoryId, NewMemory, Patch, Status, Unset, WriteResult
+from memory_tool.ports import Commit, Existing, RecordStore, WritePlan
+from memory_tool.prepare import Preparer, PrepareLimits, request_hash
+from memory_tool.retry import RetryPolicy, retrying
+from memory_tool.scope import Namespace
+from memory_tool.text.extra import extra_tokens
+from memory_tool.text.normalise import content_hash
+from memory_tool.validation import check_patch
+from memory_tool.write_changes import Change, Decide, Put, Remove, Revise
+from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes
+
+GROUP_ITEMS: Final = 50
+"""Items of one grouped commit (mission, item 5)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRules:
+    """How writes are done: sizes, patience, group size, and the brain's rule for duplicates."""
+
+    limits: PrepareLimits
+    retry: RetryPolicy
+    group_items: int = GROUP_ITEMS
+    decide: Decide = decide_duplicates
+
+
+class WritePath:
+    """The way down. Every call has one effect, however often its commit is tried."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        preparer: Preparer,
+        *,
+        rules: WriteRules,
+        metrics: Metrics,
+        committed: Callable[[], None],
+    ) -> None:
+        """Keep the parts; ``committed`` is called after each commit, to wake the appliers."""
+        self._store = store
+        self._preparer = preparer
+        self._rules = rules
+        self._metrics = metrics
+        self._committed = committed
+
+    def store(
+        self, namespace: Namespace, news: Sequence[NewMemory], *, idempotency_key: str | None = None
+    ) -> tuple[WriteResult, ...]:
+        """Store memories in grouped commits; one result for each, in order.
+
+        A memory that can't be stored gives a failed result and leaves its neighbours alone.
+
+        Raises:
+            Unavailable: A commit failed for good. Earlier groups stay; under the same
+                ``idempotency_key`` the call can be repeated and stores the rest.
+        """
+        with self._metrics.timed("store"):
+            results: list[WriteResult] = []
+            for number, group in enumerate(self._groups(news)):
+                key = idempotency_key and (
+                    f"{idempotency_key}/{number}" if number else idempotency_key
+                )
+                results.extend(self._store_group(namespace, group, key))
+            return tuple(results)
+
+    def revise(
+        self,
+        namespace: Namespace,
+        memory_id: MemoryId,
+        patch: Patch,
+        *,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> WriteResult:
+        """Change one memory.
+
+        Raises:
+            NotFound: There is no such memory in the namespace.
+            VersionConflict: Its version is not the expected one.
+            DuplicateMemory: Another memory already says the new text.
+        """
+        limits = self._rules.limits
+        check_patch(patch, content_bytes=limits.content_bytes, metadata_bytes=limits.metadata_bytes)
+        text = None if isinstance(patch.content, Unset) else patch.content
+        change = Revise(
+            memory_id=memory_id,
+            patch=patch,
+            expected_version=expected_version,
+            content_hash=None if text is None else content_hash(text),
+            chunks=None if text is None else self._preparer.chunks(text),
+        )
+        request = request_hash(memory_id, patch, expected_version)
+        result = self._commit(namespace, [change], idempotency_key, request)[0]
+        raise_if_failed(result)
+        return result
+
+    def remove(
+        self,
+        namespace: Namespace,
+        ids: Sequence[MemoryId],
+        *,
+        idempotency_key: str | None = None,
+    ) -> tuple[WriteResult, ...]:
+        """Delete memories in one commit; unknown ids give failed results."""
+        changes = [Remove(memory_id=memory_id) for memory_id in dict.fromkeys(ids)]
+        return self._commit(namespace, changes, idempotency_key, request_hash(tuple(ids)))
+
+    def _groups(self, news: Sequence[NewMemory]) -> Iterator[Sequence[NewMemory]]:
+        """Cut into groups in which no key comes twice: a plan changes each row once."""
+        group: list[NewMemory] = []
+        keys: set[str] = set()
+        for new in news:
+            if len(group) >= self._rules.group_items or (new.key is not None and new.key in keys):
+                yield group
+                group, keys = [], set()
+            group.append(new)
+            if new.key is not None:
+                keys.add(new.key)
+        if group:
+            yield group
+
+    def _store_group(
+        self, namespace: Namespace, news: Sequence[NewMemory], key: str | None
+    ) -> Sequence[WriteResult]:
+        prepared = self._preparer.prepare(news)
+        puts = [put for put in prepared if isinstance(put, Put)]
+        request = request_hash(tuple(news)) if key else b"-"
+        stored = iter(self._commit(namespace, puts, key, request) if puts else ())
+        return [_refused(put) if isinstance(put, InputError) else next(stored) for put in prepared]
+
+    def _commit(
+        self,
+        namespace: Namespace,
+        changes: Sequence[Change],
+        idempotency_key: str | None,
+        request: bytes,
+    ) -> tuple[WriteResult, ...]:
+        def plan(existing: Existing) -> WritePlan:
+            return plan_changes(
+                changes,
+                existing,
+                namespace=namespace,
+                decide=self._rules.decide,
+                extra=_extra_of,
+            )
+
+        commit = Commit(
+            namespace=namespace,
+            lookup=lookup_for(changes),
+            plan=plan,
+            # Made once, outside the tries: that is what makes them one call.
+            idempotency_key=idempotency_key or uuid.uuid4().hex,
+            request_hash=request,
+        )
+        results = retrying(self._rules.retry, "commit")(self._store.commit, commit)
+        self._committed()
+        return results
+
+
+def _extra_of(memory: Memory) -> str:
+    return extra_tokens(memory.tags, memory.source, memory.metadata)
+
+
+def _refused(error: InputError) -> WriteResult:
+    return WriteResult(status=Status.FAILED, error=f"{type(error).__name__}: {error}")
+
+
+def raise_if_failed(result: WriteResult) -> None:
+    """Raise the error that a failed result names; one call about one memory has no neighbours."""
+    if result.status is not Status.FAILED or result.error is None:
+        return
+    name, _, message = result.error.partition(": ")
+    kind = getattr(errors, name, ThreefoldError)
+    raise kind(message)

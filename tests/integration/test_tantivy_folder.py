@@ -1,0 +1,364 @@
+"""A Tantivy folder under damage, kills, other processes and other versions."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tantivy import Index, SchemaBuilder
+
+from memory_tool.adapters import tantivy_target
+from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
+from memory_tool.adapters.tantivy_target import TantivyTarget
+from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.ports import TargetBase
+from tests.contract.keyword_rows import NotedProgress, apply, ask, batch, chunk, find, row
+from tests.integration.tantivy_process import TARGET, TOKENISER
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PARTS = ("idx", "term", "fast", "fieldnorm", "store")
+
+
+def index_of(folder: Path, *, tokeniser: int = TOKENISER) -> TantivyKeywordIndex:
+    """A new reader, as a new process would have it."""
+    return TantivyKeywordIndex(folder, target=TARGET, tokeniser=tokeniser)
+
+
+def target_of(folder: Path, *, tokeniser: int = TOKENISER) -> TantivyTarget:
+    """A new writer, as a new process would have it."""
+    return TantivyTarget(folder, name=TARGET, tokeniser=tokeniser)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder whose index holds three rows in two commits; nobody has it open."""
+    target = target_of(tmp_path)
+    apply(target, row(1, chunk("green tea", "绿茶")), row(2, chunk("tea pot")), mark="a", clock=2)
+    apply(target, row(3, chunk("tea"), extra="shop"), mark="b", clock=3)
+    target.close()
+    return tmp_path
+
+
+@contextmanager
+def process(task: str, folder: Path) -> Iterator[Callable[[object], str]]:
+    """A child process; calling it sends one line and returns the line that it prints."""
+    command = [sys.executable, "-m", "tests.integration.tantivy_process", task, str(folder)]
+    with subprocess.Popen(
+        command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+
+        def exchange(line: object) -> str:
+            if child.stdin is None or child.stdout is None:
+                pytest.fail("the child has no pipes")
+            child.stdin.write(f"{line}\n")
+            child.stdin.flush()
+            return child.stdout.readline().strip()
+
+        try:
+            yield exchange
+        finally:
+            child.kill()
+
+
+def current(folder: Path) -> Path:
+    """The sub-folder that holds the index."""
+    return folder / (folder / "current").read_text()
+
+
+def truncate(part: str) -> Callable[[Path], None]:
+    """Cut the largest file of one kind in half."""
+
+    def damage(folder: Path) -> None:
+        path = max(current(folder).glob(f"*.{part}"), key=lambda file: file.stat().st_size)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+    return damage
+
+
+def flip_a_bit(part: str) -> Callable[[Path], None]:
+    """Change the first byte of a file of one kind."""
+
+    def damage(folder: Path) -> None:
+        path = next(current(folder).glob(f"*.{part}"))
+        content = path.read_bytes()
+        path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+
+    return damage
+
+
+def remove(part: str) -> Callable[[Path], None]:
+    """Remove the files of one kind."""
+
+    def damage(folder: Path) -> None:
+        for path in current(folder).glob(f"*{part}"):
+            path.unlink()
+
+    return damage
+
+
+def fill(name: str, content: bytes) -> Callable[[Path], None]:
+    """Replace one file."""
+
+    def damage(folder: Path) -> None:
+        (current(folder) / name).write_bytes(content)
+
+    return damage
+
+
+def name_nothing(folder: Path) -> None:
+    """Let ``current`` name what is no number."""
+    (folder / "current").write_text("../elsewhere")
+
+
+def name_a_file(folder: Path) -> None:
+    """Let ``current`` name a file instead of a folder."""
+    (folder / "99").touch()
+    (folder / "current").write_text("99")
+
+
+def put_another_index(folder: Path) -> None:
+    """Put the index of another program in the place of ours."""
+    (folder / "99").mkdir()
+    Index(SchemaBuilder().add_text_field("body").build(), str(folder / "99"))
+    (folder / "current").write_text("99")
+
+
+DAMAGES = {
+    **{f"{part} truncated": (truncate(part), "is damaged") for part in PARTS},
+    **{f"{part} flipped": (flip_a_bit(part), "is damaged") for part in PARTS},
+    **{f"{part} removed": (remove(f".{part}"), "can't be opened") for part in PARTS},
+    "meta removed": (remove("meta.json"), "has no meta.json"),
+    "meta truncated": (fill("meta.json", b'{"index_settings": {'), "can't be read"),
+    "meta replaced": (fill("meta.json", b"[]"), "can't be read"),
+    "meta emptied": (fill("meta.json", b'{"segments": []}'), "can't be opened"),
+    "current without a number": (name_nothing, "does not hold a number"),
+    "current names a file": (name_a_file, "has no meta.json"),
+    "another program's index": (put_another_index, "has other fields"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_named_and_a_reset_heals_it(folder: Path, name: str) -> None:
+    """Losing an index loses no data, as long as the loss is noticed and nothing crashes."""
+    damage, reason = DAMAGES[name]
+    damage(folder)
+    with pytest.raises(Corrupt, match=reason):
+        index_of(folder).view()
+    target = target_of(folder)
+    with pytest.raises(Corrupt, match=reason):
+        target.base()
+    target.reset()
+    assert target.base() == TargetBase(mark=None, clocks={})
+    apply(target, row(5, chunk("tea")))
+    assert find(index_of(folder).view(), "tea") == [5]
+
+
+def test_an_open_reader_notices_that_the_index_vanished(folder: Path) -> None:
+    """A search must not go on for ever with what nobody can renew."""
+    index = index_of(folder)
+    assert find(index.view(), "tea") == [3, 1, 2]
+    (current(folder) / "meta.json").unlink()
+    with pytest.raises(Corrupt, match=r"has no meta\.json"):
+        index.view()
+
+
+def test_a_folder_whose_current_is_lost_is_an_empty_index(folder: Path) -> None:
+    """It is also what a kill leaves before the first index was complete: the applier fills it."""
+    (folder / "current").unlink()
+    assert index_of(folder).view().mark is None
+    target = target_of(folder)
+    assert target.base() == TargetBase(mark=None, clocks={})
+    apply(target, row(5, chunk("tea")))
+    assert find(index_of(folder).view(), "tea") == [5]
+
+
+def test_a_folder_that_is_a_file_is_unavailable(tmp_path: Path) -> None:
+    """A wrong path in the settings is not damage."""
+    path = tmp_path / "keywords"
+    path.touch()
+    with pytest.raises(Unavailable):
+        index_of(path).view()
+    with pytest.raises(Unavailable):
+        target_of(path).reset()
+
+
+def test_another_version_of_the_tokeniser_asks_for_a_rebuild(folder: Path) -> None:
+    """Its tokens and those of today's questions don't meet."""
+    with pytest.raises(Corrupt, match="tokeniser 1"):
+        index_of(folder, tokeniser=2).view()
+    with pytest.raises(Corrupt, match="tokeniser 1"):
+        target_of(folder, tokeniser=2).base()
+    changes = batch([], {}, mark="c", base_mark="b")
+    with pytest.raises(Corrupt, match="tokeniser 1"):
+        target_of(folder, tokeniser=2).apply(changes, NotedProgress())
+
+
+def test_another_version_of_the_fields_asks_for_a_rebuild(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same names may come to mean something else."""
+    monkeypatch.setattr(tantivy_target, "SCHEMA_VERSION", 0)
+    target = target_of(folder)
+    apply(target, row(4, chunk("tea")))
+    with pytest.raises(Corrupt, match="fields 0"):
+        target.base()
+    with pytest.raises(Corrupt, match="fields 0"):
+        index_of(folder).view()
+
+
+def test_the_index_of_another_store_is_not_built_upon(folder: Path) -> None:
+    """A folder that was copied to another installation holds foreign memories."""
+    foreign = replace(batch([], {}, mark="c", base_mark="b"), store="store-2")
+    with pytest.raises(Corrupt, match="store-1"):
+        target_of(folder).apply(foreign, NotedProgress())
+
+
+def test_a_batch_for_another_base_is_refused(folder: Path) -> None:
+    """A reset or another process came between: the rows in between would be missing for ever."""
+    target = target_of(folder)
+    log = NotedProgress()
+    with pytest.raises(Unavailable, match="moved on"):
+        target.apply(batch([row(9, chunk("tea"))], {1: 9}, mark="z", base_mark="a"), log)
+    target.reset()
+    with pytest.raises(Unavailable, match="moved on"):
+        target.apply(batch([row(9, chunk("tea"))], {1: 9}, mark="z", base_mark="b"), log)
+    assert log.noted == []
+    assert target.base().mark is None
+
+
+def test_one_writer_at_a_time(folder: Path) -> None:
+    """Two appliers may both believe to hold the lease; the files have to stay whole."""
+    first, second = target_of(folder), target_of(folder)
+    apply(first, row(4, chunk("tea")), mark="c")
+    with pytest.raises(Unavailable, match="Lock") as busy:
+        apply(second, row(5, chunk("tea")), mark="d")
+    assert (busy.value.store, busy.value.outcome) == ("tantivy", "not_started")
+    first.close()
+    apply(second, row(5, chunk("tea")), mark="d")
+    assert second.base().mark == "d"
+    second.close()
+
+
+def test_a_writer_follows_a_reset_by_another_process(folder: Path) -> None:
+    """A process that lost its lease for a while must not write on into an index of the past."""
+    first, second = target_of(folder), target_of(folder)
+    apply(first, row(4, chunk("tea")), mark="c")
+    second.reset()
+    apply(first, row(5, chunk("tea")), mark="d")
+    assert find(index_of(folder).view(), "tea") == [5]
+    first.close()
+
+
+def test_two_readers_see_what_a_third_process_commits(folder: Path) -> None:
+    """A memory that one process stored is found by all."""
+    with (
+        process("read", folder) as first,
+        process("read", folder) as second,
+        process("write", folder) as writer,
+    ):
+        before = ["b", 3, [3, 1, 2]]
+        assert [json.loads(first("")), json.loads(second(""))] == [before, before]
+        for number in range(4, 8):
+            mark = writer(number)
+            mark_seen, clock, found = json.loads(first(""))
+            assert (mark_seen, clock, sorted(found)) == (mark, number, list(range(1, number + 1)))
+            assert json.loads(second("")) == [mark_seen, clock, found]
+
+
+def test_a_killed_writer_leaves_the_last_commit_and_no_lock(folder: Path) -> None:
+    """SIGKILL may come at any moment; half a batch must never be seen."""
+    with process("hang", folder) as writer:
+        assert writer("") == "between"
+        with pytest.raises(Unavailable, match="Lock"):
+            apply(target_of(folder), row(4, chunk("tea")))
+    target = target_of(folder)
+    assert target.base() == TargetBase(mark="b", clocks={1: 3})
+    apply(target, row(4, chunk("tea")), clock=4)
+    assert sorted(find(index_of(folder).view(), "tea")) == [1, 2, 3, 4]
+    target.close()
+
+
+@pytest.mark.parametrize("step", ["made", "named"])
+def test_a_reset_that_is_killed_leaves_the_old_index_or_the_new_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Between two files there is always a moment for a power cut."""
+
+    class Killed(BaseException):
+        """The process ends here."""
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    moment = {"made": "pathlib.Path.replace", "named": "shutil.rmtree"}[step]
+    with monkeypatch.context() as patch:
+        patch.setattr(moment, die)
+        with pytest.raises(Killed):
+            target_of(folder).reset()
+    expected = {"made": [3, 1, 2], "named": []}[step]
+    assert find(index_of(folder).view(), "tea") == expected
+    target = target_of(folder)
+    target.reset()
+    assert sorted(path.name for path in folder.iterdir()) == [current(folder).name, "current"]
+    apply(target, row(5, chunk("tea")))
+    assert find(index_of(folder).view(), "tea") == [5]
+
+
+def test_readers_stay_calm_while_an_index_is_replaced_under_them(folder: Path) -> None:
+    """Files that vanish because a writer merges or resets are no damage."""
+    finished = threading.Event()
+    failures: list[BaseException] = []
+
+    def look() -> None:
+        while not finished.is_set():
+            try:
+                # A new reader each time: opening is what races.
+                find(index_of(folder).view(), "tea")
+            except (Corrupt, Unavailable) as failure:
+                failures.append(failure)
+
+    threads = [threading.Thread(target=look) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    target = target_of(folder)
+    try:
+        for number in range(40):
+            apply(target, row(number, chunk("tea")), clock=number)
+            if number % 10 == 9:
+                target.reset()
+    finally:
+        finished.set()
+        for thread in threads:
+            thread.join()
+        target.close()
+    assert failures == []
+
+
+def test_a_view_is_the_same_until_somebody_commits(folder: Path) -> None:
+    """Opening a searcher for every query would cost more than the query."""
+    index = index_of(folder)
+    view = index.view()
+    assert index.view() is view
+    target = target_of(folder)
+    apply(target, row(4, chunk("tea")))
+    target.close()
+    assert index.view() is not view
+
+
+def test_many_namespaces_leave_the_scores_alone(tmp_path: Path) -> None:
+    """Control documents count as documents: with one for each namespace they would rank."""
+    target = target_of(tmp_path)
+    texts = [chunk("tea"), *(chunk(f"filler {'word ' * 20}".strip()) for _ in range(200))]
+    apply(target, *(row(n, text) for n, text in enumerate(texts)))
+    (before,) = index_of(tmp_path).view().search(ask("tea"), (1,), depth=1)
+    clocks = dict.fromkeys(range(2, 2_000), 1)
+    target.apply(batch([], clocks, mark="z", base_mark=target.base().mark), NotedProgress())
+    (after,) = index_of(tmp_path).view().search(ask("tea"), (1,), depth=1)
+    assert after.score == pytest.approx(before.score, rel=0.05)
+    assert len(target.base().clocks) == 1_999
+    target.close()
