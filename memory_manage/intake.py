@@ -31,7 +31,7 @@ RECORD_NAMES: Final = frozenset(
 )
 
 
-def new_memory(content: str, options: Mapping[str, Any], *, turn: Turn | None = None) -> NewMemory:
+def new_memory(content: object, options: Mapping[str, Any], *, turn: Turn | None = None) -> NewMemory:
     """A text with its options as a new memory; what isn't rated or typed is left to the rules.
 
     Raises:
@@ -161,7 +161,7 @@ def _expiry(options: Mapping[str, Any]) -> datetime | None:
 
 def _on_duplicate(value: object) -> OnDuplicate:
     try:
-        return OnDuplicate.SKIP if value is None else OnDuplicate(value)
+        return OnDuplicate.SKIP if value is None else OnDuplicate(str(value))
     except ValueError as error:
         message = f"on_duplicate is one of {', '.join(OnDuplicate)}, not {value!r}"
         raise InputError(message) from error

@@ -103,10 +103,7 @@ class MemoryManage:
             return self._stored(namespace, [new_memory(content, given)], given, alone=True)
         if isinstance(content, Mapping) and "role" not in content:
             return self._stored(namespace, [record_memory(content, given)], given, alone=True)
-        messages = [content] if isinstance(content, Mapping) else content
-        if not isinstance(messages, Sequence):
-            message = f"add takes a text, a record or messages, not {type(content).__name__}"
-            raise InputError(message)
+        messages = _messages(content)
         position = self._next_position(namespace, given)
         return self._stored(
             namespace, messages_to_memories(messages, given, first_position=position), given
@@ -236,12 +233,21 @@ class MemoryManage:
         """Wait until every ``mode="async"`` add is stored or has failed."""
         self._tool.flush()
 
+    def apply_now(self) -> bool:
+        """Bring the indexes forward now; ``False`` when another process is doing it."""
+        return self._tool.apply_now()
+
     def stats(self) -> Stats:
         """Latencies in seconds over a bounded window, and counts. No content, no scope needed."""
         figures = self._tool.figures()
-        counts = {name: int(figures[name]) for name in ("namespaces", "memories")}
-        latencies = {name: value for name, value in figures.items() if name not in counts}
-        return Stats(**latencies, **counts)
+        return Stats(
+            avg_store_latency=figures["avg_store_latency"],
+            p50_retrieve_latency=figures["p50_retrieve_latency"],
+            p95_retrieve_latency=figures["p95_retrieve_latency"],
+            cache_hit_rate=figures["cache_hit_rate"],
+            namespaces=int(figures["namespaces"]),
+            memories=int(figures["memories"]),
+        )
 
     def health(self) -> Health:
         """Whether each store answers, and where the data lies. No content, no scope needed."""
@@ -308,13 +314,21 @@ class MemoryManage:
         return Written(results=tuple(_item(item, stored) for item in prepared))
 
 
+def _messages(content: object) -> Sequence[Message]:
+    messages = [content] if isinstance(content, Mapping) else content
+    if not isinstance(messages, Sequence) or not all(isinstance(m, Mapping) for m in messages):
+        message = f"add takes a text, a record or messages, not {type(content).__name__}"
+        raise InputError(message)
+    return messages
+
+
 def _item(item: NewMemory | Skipped | WriteResult, stored: Any) -> WriteItem:  # noqa: ANN401
     if isinstance(item, Skipped):
         return WriteItem(id=None, version=None, status=Status.SKIPPED.value, error=item.reason)
     return write_item(item if isinstance(item, WriteResult) else next(stored))
 
 
-def _as_new(memory: NewMemory | str | Mapping[str, Any], options: Mapping[str, Any]) -> NewMemory:
+def _as_new(memory: object, options: Mapping[str, Any]) -> NewMemory:
     if isinstance(memory, str):
         return new_memory(memory, options)
     if isinstance(memory, Mapping):

@@ -56,7 +56,7 @@ def score(
 def recency_of(age_seconds: float, *, weights: ScoreWeights = DEFAULT_WEIGHTS) -> float:
     """0.9 for each day, at least 0.1; what lies in the future counts as now."""
     days = max(0.0, age_seconds / SECONDS_A_DAY)
-    return max(weights.floor, weights.decay**days)
+    return max(weights.floor, float(weights.decay**days))
 
 
 def importance_of(stars: int | None) -> float:

@@ -113,7 +113,8 @@ def any_case(text: str) -> str:
 
 def _forms(character: str) -> Sequence[str]:
     small, capital = character.lower(), character.upper()
-    if len(small) == len(capital) == 1 and small.upper() == capital and capital.lower() == small:
+    single = len(small) == len(capital) == 1 and character in (small, capital)
+    if single and small.upper() == capital and capital.lower() == small:
         return sorted({small, capital})
     return (character,)
 

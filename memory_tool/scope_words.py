@@ -118,7 +118,16 @@ def _one(words: ScopeWords) -> Namespace:
 def _choices(words: ScopeWords, filtered: Mapping[str, tuple[str, ...]]) -> list[ScopeWords]:
     lists = [[(word, value) for value in values] for word, values in filtered.items()]
     combined = itertools.islice(itertools.product(*lists), NAMED_MAX + 1)
-    return [words.joined(ScopeWords(**dict(pairs))) for pairs in combined]
+    return [words.joined(_filter_words(dict(pairs))) for pairs in combined]
+
+
+def _filter_words(ids: Mapping[str, str]) -> ScopeWords:
+    return ScopeWords(
+        user_id=ids.get("user_id"),
+        agent_id=ids.get("agent_id"),
+        project_id=ids.get("project_id"),
+        namespace=ids.get("namespace"),
+    )
 
 
 def _require(namespace: Namespace, requires: Sequence[str]) -> None:

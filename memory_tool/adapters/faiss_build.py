@@ -92,10 +92,10 @@ def _write_rows(
     spool = Spool(folder / _SPOOL, dimension)
     with closing(spool), create(folder / VECTORS) as file:
         writer = VectorWriter(file, dimension)
-        for block, changes in _changed_blocks(base.manifest, batch, spool):
-            plan = plan_block(base.table, block, changes, graph_above=graph_above)
+        for block, changes in _changed_blocks(base.manifest, batch, spool=spool):
+            plan = plan_block(base.table, block, changes=changes, graph_above=graph_above)
             for first, last in steps(0, len(plan.origins), dimension=dimension):
-                writer.append(_collected(base, spool, plan.origins[first:last]))
+                writer.append(_collected(plan.origins[first:last], base=base, spool=spool))
             plans.append((replace(plan.block, start=start), plan.work))
             tables.append(plan.table)
             start += plan.block.rows
@@ -105,12 +105,12 @@ def _write_rows(
         works=[work for _, work in plans],
         table=table,
         vectors=VectorFile(folder / VECTORS, rows=start, dimension=dimension, checks=writer.checks),
-        files=_write_columns(folder, table, writer),
+        files=_write_columns(folder, table, writer=writer),
     )
 
 
 def _changed_blocks(
-    manifest: Manifest, batch: ChangeBatch, spool: Spool
+    manifest: Manifest, batch: ChangeBatch, *, spool: Spool
 ) -> Iterator[tuple[Block, Changes]]:
     """Every namespace of the base and the batch, in order, with its new clock."""
     held = {block.ns_id: block for block in manifest.blocks}
@@ -129,7 +129,7 @@ def _changed_blocks(
         raise ValueError(message)
 
 
-def _collected(base: OpenedGeneration, spool: Spool, origins: Rows) -> Halves:
+def _collected(origins: Rows, *, base: OpenedGeneration, spool: Spool) -> Halves:
     old = origins >= 0
     if old.all():
         return base.vectors.take(origins)
@@ -141,7 +141,7 @@ def _collected(base: OpenedGeneration, spool: Spool, origins: Rows) -> Halves:
     return collected
 
 
-def _write_columns(folder: Path, table: RowTable, writer: VectorWriter) -> dict[str, FilePrint]:
+def _write_columns(folder: Path, table: RowTable, *, writer: VectorWriter) -> dict[str, FilePrint]:
     contents = {
         IDS: table.ids.to_bytes(),
         ORDINALS: table.ordinals.astype("<u2").tobytes(),
@@ -183,7 +183,7 @@ def _write_graph(
     write_graph(_grown_graph(base, block=block, halves=halves, policy=policy), path)
     # What is measured is what will be read.
     index = read_graph(path, rows=block.rows, dimension=halves.shape[1])
-    ef, recall = measured_recall(index, halves, written.table.dead[block.start : block.stop])
+    ef, recall = measured_recall(index, halves, dead=written.table.dead[block.start : block.stop])
     return GraphNote(file=path.name, ef=ef, recall=recall)
 
 
@@ -195,5 +195,5 @@ def _grown_graph(
     added = block.runs[-1]
     path = base.folder / block.graph.file
     index = read_graph(path, rows=block.rows - added, dimension=halves.shape[1])
-    extend_graph(index, halves[-added:], policy)
+    extend_graph(index, halves[-added:], policy=policy)
     return index

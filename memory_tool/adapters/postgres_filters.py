@@ -48,14 +48,14 @@ def compile_filter(condition: Filter, *, alias: str = "m") -> tuple[str, list[ob
         alias: The name of the memory table in the query.
 
     Returns:
-        SQL with ``%s`` placeholders that is true exactly for the rows that match. For other rows
-        it is false or NULL, so outside of WHERE put it as ``(…) IS TRUE``.
+        SQL in parentheses, with ``%s`` placeholders, that is true exactly for the rows that match.
+        For other rows it is false or NULL, so outside of WHERE put it as ``… IS TRUE``.
 
     Raises:
         InvalidFilter: The record has no such field.
     """
     compiled = _compiled(condition, alias)
-    return compiled.text, list(compiled.parameters)
+    return f"({compiled.text})", list(compiled.parameters)
 
 
 def _compiled(condition: Filter, alias: str) -> _Sql:
@@ -99,8 +99,7 @@ def _positive(comparison: Comparison, operator: str, alias: str) -> _Sql:
         return _on_entry(f"{alias}.source", name.removeprefix(SOURCE_PREFIX), operator, value)
     if kind is Kind.TAGS:
         return _on_tags(f"{alias}.tags", operator, value)
-    cast = "float8" if name == "confidence" else _CASTS[kind]
-    return _on_column(f"{alias}.{_COLUMNS.get(name, name)}", cast, operator, value)
+    return _on_column(f"{alias}.{_COLUMNS.get(name, name)}", _CASTS[kind], operator, value)
 
 
 def _on_column(column: str, cast: str, operator: str, value: object) -> _Sql:

@@ -1,17 +1,17 @@
 """The truth in PostgreSQL: commits, and the door to consistent reads."""
 
-import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from typing import Any, Final, cast
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
+    Record,
     chunk_images,
     digest,
+    json_text,
     receipt_json,
     results_of,
     row_image,
@@ -25,7 +25,6 @@ from memory_tool.model import EmbeddingSpace, State, StoredRow, WriteResult
 from memory_tool.ports import (
     Commit,
     Existing,
-    Lookup,
     NamespaceClock,
     Opening,
     Pointer,
@@ -61,10 +60,11 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             with self._pool.connection() as connection:
                 existing, answered = _open_write(connection, commit)
                 if answered is not None:
+                    connection.execute("COMMIT")
                     return answered
                 plan = commit.plan(existing)
                 used = connection
-                _write(connection, commit, existing, plan)
+                _write(connection, commit, existing=existing, plan=plan)
         except Unavailable as error:
             if used is not None and used.closed:
                 # The answer to COMMIT may be what was lost: only a repetition under the key tells.
@@ -84,20 +84,14 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
                     for name, parameters in _scope_statements(scope)
                 ]
                 state = connection.execute(statement("view_state"), {"targets": list(targets)})
-            # Covers of several names may overlap.
-            covered = (record for cursor in found for record in cursor.fetchall())
-            clocks = cast("list[tuple[int, str, int, int]]", list(dict.fromkeys(covered)))
             records = cast("list[tuple[Any, ...]]", state.fetchall())
+            # Covers of several names may overlap.
+            clocks = {record[0]: _clock(record) for cursor in found for record in cursor}
         if len(clocks) > NAMESPACES_MAX:
             raise TooManyNamespaces
         now, incarnation = records[0][:2]
         return ReadView(
-            namespaces=tuple(
-                NamespaceClock(
-                    ns_id=ns_id, namespace=Namespace.from_address(address), nseq=nseq, stamp=stamp
-                )
-                for ns_id, address, nseq, stamp in clocks
-            ),
+            namespaces=tuple(clocks.values()),
             pointers={
                 target: Pointer(
                     target=target, generation=generation, manifest_sha256=sha256, mark=mark
@@ -136,6 +130,13 @@ def _scope_statements(scope: Scope) -> list[tuple[str, Mapping[str, object]]]:
     ]
 
 
+def _clock(record: Record) -> NamespaceClock:
+    ns_id, address, nseq, stamp = record
+    return NamespaceClock(
+        ns_id=ns_id, namespace=Namespace.from_address(address), nseq=nseq, stamp=stamp
+    )
+
+
 def _ids(namespace: Namespace) -> Mapping[str, object]:
     return {
         "project": namespace.project,
@@ -154,22 +155,22 @@ def _open_write(
         "address_hash": digest(namespace.address),
         **_ids(namespace),
         "key": digest(commit.idempotency_key),
+        # NULL is cheaper than an empty array, for the driver and the server.
+        "text_hashes": list(commit.lookup.dedup_hashes) or None,
+        "key_hashes": [digest(key) for key in commit.lookup.keys] or None,
+        "ids": list(commit.lookup.ids) or None,
     }
     with connection.pipeline():
         connection.execute("BEGIN")
-        clock = connection.execute(statement("open_write"), parameters)
-        found = [
-            connection.execute(statement(name), values)
-            for name, values in _candidates(commit.lookup)
-        ]
-    record = cast("tuple[int, int, datetime, bytes | None, Any]", clock.fetchone())
-    ns_id, nseq, now, request_hash, response = record
-    rows = [stored_row(row, {ns_id: namespace}) for cursor in found for row in cursor]
+        opened = connection.execute(statement("open_write"), parameters, binary=True)
+    records = cast("list[tuple[Any, ...]]", opened.fetchall())
+    ns_id, nseq, now, request_hash, response = records[0][:5]
+    rows = (stored_row(record[5:], {ns_id: namespace}) for record in records[1:])
     existing = Existing(
         ns_id=ns_id,
         nseq=nseq,
         now=now,
-        # A row may answer to its hash, its key and its id.
+        # A row may answer to its text, its key and its id.
         rows=tuple({row.memory.id: row for row in rows}.values()),
     )
     if request_hash is None:
@@ -180,33 +181,24 @@ def _open_write(
     return existing, results_of(response)
 
 
-def _candidates(lookup: Lookup) -> list[tuple[str, Mapping[str, object]]]:
-    wanted: list[tuple[str, Mapping[str, object]]] = []
-    if lookup.dedup_hashes:
-        wanted.append(("rows_with_text", {"hashes": list(lookup.dedup_hashes)}))
-    if lookup.keys:
-        wanted.append(("rows_with_key", {"hashes": [digest(key) for key in lookup.keys]}))
-    if lookup.ids:
-        wanted.append(("rows_with_id", {"ids": list(lookup.ids)}))
-    return wanted
-
-
-def _write(connection: Connection, commit: Commit, existing: Existing, plan: WritePlan) -> None:
+def _write(
+    connection: Connection, commit: Commit, *, existing: Existing, plan: WritePlan
+) -> None:
     changes = plan.changes
     chunks, embeddings = chunk_images(changes)
     parameters = {
         "ns_id": existing.ns_id,
         "base": existing.nseq,
+        "last": existing.nseq + len(changes),
         "stamp": secrets.randbits(63),
-        "changed": json.dumps([row_image(change.row) for change in changes], allow_nan=False),
-        "actions": [change.action for change in changes],
+        "changed": json_text([row_image(change) for change in changes]),
         "archived": _ids_of(change.previous for change in changes),
         "versions_kept": VERSIONS_KEPT,
         "rechunked": _ids_of(
             change.row for change in changes if change.chunks is not None and change.action != "add"
         ),
         "deleted": _ids_of(change.row for change in changes if change.row.state is State.DELETED),
-        "chunks": json.dumps(chunks) if chunks else None,
+        "chunks": json_text(chunks) if chunks else None,
         "embeddings": embeddings,
         "key": digest(commit.idempotency_key),
         "request_hash": commit.request_hash,
@@ -217,5 +209,5 @@ def _write(connection: Connection, commit: Commit, existing: Existing, plan: Wri
         connection.execute("COMMIT")
 
 
-def _ids_of(rows: Iterable[StoredRow | None]) -> list[str]:
-    return [row.memory.id for row in rows if row is not None]
+def _ids_of(rows: Iterable[StoredRow | None]) -> list[str] | None:
+    return [row.memory.id for row in rows if row is not None] or None

@@ -31,6 +31,10 @@ Record: TypeAlias = Sequence[Any]
 HALF: Final = np.dtype("<f2")
 
 
+json_text: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+"""A value as JSON, which PostgreSQL reads as UTF-8."""
+
+
 def digest(text: str) -> bytes:
     """SHA-256 of a text: what stands for it in an index."""
     return hashlib.sha256(text.encode()).digest()
@@ -125,11 +129,12 @@ def _time(text: str | None) -> datetime | None:
     return None if text is None else _utc(datetime.fromisoformat(text))
 
 
-def row_image(row: StoredRow) -> Mapping[str, object]:
+def row_image(change: RowChange) -> Mapping[str, object]:
     """A planned row as ``threefold.write_changes`` takes it."""
-    memory = row.memory
+    row, memory = change.row, change.row.memory
     place = memory.turn
     return {
+        "action": change.action,
         "id": memory.id,
         "nseq": row.nseq,
         "vector_nseq": row.vector_nseq,
@@ -168,18 +173,13 @@ def _text(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
 
 
-def chunk_images(
-    changes: Sequence[RowChange],
-) -> tuple[list[Mapping[str, object]], list[bytes]]:
-    """Chunks as ``threefold.write_changes`` takes them: JSON, and the embeddings beside it."""
+def chunk_images(changes: Sequence[RowChange]) -> tuple[list[Mapping[str, object]], bytes]:
+    """Chunks as ``threefold.write_changes`` takes them: for JSON, and the embeddings beside it."""
     images: list[Mapping[str, object]] = []
-    embeddings: list[bytes] = []
+    embeddings = bytearray()
     for change in changes:
         for chunk in change.chunks or ():
-            number = None
-            if chunk.embedding is not None:
-                embeddings.append(embedding_bytes(chunk.embedding))
-                number = len(embeddings)
+            embedding = None if chunk.embedding is None else embedding_bytes(chunk.embedding)
             images.append(
                 {
                     "memory_id": change.row.memory.id,
@@ -189,10 +189,12 @@ def chunk_images(
                     "language": chunk.language,
                     "words": chunk.words,
                     "bigrams": chunk.bigrams,
-                    "embedding": number,
+                    "first_byte": None if embedding is None else len(embeddings) + 1,
+                    "bytes": None if embedding is None else len(embedding),
                 }
             )
-    return images, embeddings
+            embeddings += embedding or b""
+    return images, bytes(embeddings)
 
 
 def embedding_bytes(embedding: Vector) -> bytes:
@@ -221,7 +223,7 @@ def chunk_of(record: Record) -> Chunk:
 
 def receipt_json(results: Sequence[WriteResult]) -> str:
     """Write results as they are kept under an idempotency key."""
-    return json.dumps(
+    return json_text(
         [
             {
                 "status": result.status,
@@ -251,7 +253,7 @@ def results_of(receipt: Sequence[Mapping[str, Any]]) -> tuple[WriteResult, ...]:
 
 def space_definition(space: EmbeddingSpace) -> str:
     """A space as it is recorded."""
-    return json.dumps(dataclasses.asdict(space))
+    return json_text(dataclasses.asdict(space))
 
 
 def space_of(record: Record | None) -> EmbeddingSpace | None:

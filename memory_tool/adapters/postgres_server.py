@@ -113,6 +113,7 @@ class EmbeddedPostgres:
         Repeatable. On the way out of an interpreter that forgot to, ``close`` is called.
 
         Raises:
+            PostgresNotInstalled: There are no PostgreSQL programs.
             EmbeddedPostgresError: It can't be started; the message says why and what to do.
         """
         try:
@@ -122,7 +123,8 @@ class EmbeddedPostgres:
             with self._turn(cluster):
                 self._join(cluster)
                 try:
-                    self._until(lambda: self._ready(cluster), "PostgreSQL does not answer yet")
+                    silent = f"PostgreSQL does not answer in {cluster.sockets}"
+                    self._until(lambda: self._ready(cluster), silent)
                     create_roles_and_database(self.superuser_conninfo(), DATABASE)
                 except BaseException:
                     self._leave(cluster)

@@ -42,6 +42,8 @@ def open_snapshot(pool: PostgresPool, opening: Opening) -> Iterator["PostgresSna
         raise ScopeRequired
     with pool.connection() as connection:
         yield PostgresSnapshot(connection, opening)
+        # Nothing was written, but after a ROLLBACK the driver forgets its prepared statements.
+        connection.execute("COMMIT")
 
 
 class PostgresSnapshot(Snapshot):

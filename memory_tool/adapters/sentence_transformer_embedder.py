@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from memory_tool.embedding_models import KNOWN_MODELS, ModelCard, model_card
-from memory_tool.errors import InputError, ThreefoldError, Unavailable
+from memory_tool.errors import InputError, Unavailable
 from memory_tool.model import EmbeddingSpace, Vector
 from memory_tool.token_spans import Span, approximate_spans, covering_spans
 from memory_tool.unit_vectors import unit_vectors
@@ -126,18 +126,8 @@ class SentenceTransformerEmbedder:
         return self._loaded
 
     def _load(self) -> _Loaded:
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import
-
-        try:
-            with contextlib.nullcontext() if self._allow_download else _no_progress_bars():
-                model = SentenceTransformer(
-                    self._source,
-                    local_files_only=not self._allow_download,
-                    revision=self._revision,
-                )
-            dimension = model.get_embedding_dimension()
-        except Exception as error:
-            raise self._refusal(error) from error
+        model = self._model()
+        dimension = model.get_embedding_dimension()
         if dimension is None:
             message = f"the model {self._source} doesn't tell its dimension"
             raise InputError(message)
@@ -150,18 +140,41 @@ class SentenceTransformerEmbedder:
         )
         return _Loaded(model=model, space=space, max_tokens=_content_tokens(model, self._card))
 
-    def _refusal(self, error: Exception) -> ThreefoldError:
-        if self._is_folder:
-            return InputError(
-                f"the folder {self._source} holds no model that can be loaded: {_first_line(error)}"
-            )
-        if not self._allow_download:
-            return InputError(
-                f"the model {self._source} is not on this machine: allow its download, "
-                "or name the folder that holds it"
-            )
-        message = f"the model {self._source} can't be fetched: {_first_line(error)}"
-        return Unavailable(message, store="embedder")
+    def _model(self) -> "SentenceTransformer":
+        """The model on this machine, else from the hub.
+
+        In this order also where a download is allowed: asking the hub first would take minutes
+        while it is out of reach, and a newer revision would silently change the space.
+        """
+        from huggingface_hub.errors import (  # noqa: PLC0415 - comes with sentence_transformers
+            RepositoryNotFoundError,
+            RevisionNotFoundError,
+        )
+        from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import
+
+        try:
+            with _offline():
+                return SentenceTransformer(
+                    self._source, revision=self._revision, local_files_only=True
+                )
+        except Exception as error:
+            if self._is_folder:
+                message = f"the folder {self._source} holds no model: {_first_line(error)}"
+                raise InputError(message) from error
+            if not self._allow_download:
+                message = (
+                    f"the model {self._source} is not on this machine: allow its download, "
+                    "or name the folder that holds it"
+                )
+                raise InputError(message) from error
+        try:
+            return SentenceTransformer(self._source, revision=self._revision)
+        except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+            message = f"the model hub shows no {self._source} {self._revision or ''}".rstrip()
+            raise InputError(message) from error
+        except Exception as error:
+            message = f"the model {self._source} can't be fetched: {_first_line(error)}"
+            raise Unavailable(message, store="embedder") from error
 
 
 def _inputs(model: "SentenceTransformer", texts: Sequence[str]) -> list[str | dict[str, str]]:
@@ -180,15 +193,24 @@ def _content_tokens(model: "SentenceTransformer", card: ModelCard) -> int:
 
 
 @contextlib.contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    from transformers.utils import logging  # noqa: PLC0415 - comes with sentence_transformers
+def _offline() -> Iterator[None]:
+    """Keep the libraries from drawing progress bars and from asking their hub for other reasons.
 
-    shown = logging.is_progress_bar_enabled()
+    Even with ``local_files_only`` huggingface_hub fetches a list for the statistics that it would
+    send with a request.
+    """
+    from huggingface_hub import constants  # noqa: PLC0415 - comes with sentence_transformers
+    from transformers.utils import logging  # noqa: PLC0415 - the same
+
+    had_bars = logging.is_progress_bar_enabled()
+    no_statistics = constants.HF_HUB_DISABLE_TELEMETRY
+    constants.HF_HUB_DISABLE_TELEMETRY = True
     logging.disable_progress_bar()  # type: ignore[no-untyped-call] # without annotations
     try:
         yield
     finally:
-        if shown:
+        constants.HF_HUB_DISABLE_TELEMETRY = no_statistics
+        if had_bars:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call] # without annotations
 
 

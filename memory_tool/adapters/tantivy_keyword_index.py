@@ -160,7 +160,7 @@ class TantivyView:
         Raises:
             Corrupt: The files are damaged.
         """
-        if depth < 1 or not ns_ids or not (query.words or query.bigrams) or within == frozenset():
+        if depth < 1 or within == frozenset():
             return ()
         matching = self._any_term(query)
         if not self._is_everything(ns_ids):

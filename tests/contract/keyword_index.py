@@ -166,6 +166,10 @@ class KeywordIndexContract:
         rows = (row(1, chunk("tea"), ns_id=1), row(2, chunk("tea"), ns_id=2))
         pair.target.apply(batch(rows, {1: 1}, mark="a", base_mark=None), NotedProgress())
         assert find(pair.index.view(), "tea", ns_ids=(1,)) == [1]
+        pair.target.apply(batch((), {2: 5}, mark="b", base_mark="a"), NotedProgress())
+        other = row(3, chunk("tea"), ns_id=2)
+        pair.target.apply(batch((other,), {1: 2}, mark="c", base_mark="b"), NotedProgress())
+        assert pair.target.base().clocks == {1: 2, 2: 5}
 
     def test_the_same_id_in_two_namespaces_is_two_memories(self, pair: KeywordPair) -> None:
         """A deletion in one namespace must not reach into another."""

@@ -5,25 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_tool.adapters.faiss_fold import FaissTarget
-from memory_tool.adapters.faiss_graph import GraphPolicy
-from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
-from tests.contract.vector_history import TARGET, VectorHistory, VectorPair
+from tests.contract.faiss_folder import Folder
+from tests.contract.vector_history import VectorHistory, VectorPair
 from tests.contract.vector_index import VectorIndexContract
 from tests.contract.vector_target import VectorTargetContract
-
-
-def folder_pair(root: Path, history: VectorHistory, *, graph_above: int) -> Iterator[VectorPair]:
-    """An index and its target over one folder."""
-    index = FaissVectorIndex(root, target=TARGET, store=history.store, space=lambda: history.space)
-    target = FaissTarget(
-        root,
-        name=TARGET,
-        pointer=lambda: history.pointer(TARGET),
-        policy=GraphPolicy(above=graph_above, threads=1),
-    )
-    yield VectorPair(index=index, target=target, history=history)
-    index.close()
 
 
 class TestScannedVectorIndex(VectorIndexContract, VectorTargetContract):
@@ -31,8 +16,9 @@ class TestScannedVectorIndex(VectorIndexContract, VectorTargetContract):
 
     @pytest.fixture
     def pair(self, history: VectorHistory, tmp_path: Path) -> Iterator[VectorPair]:
-        """Over an empty folder."""
-        yield from folder_pair(tmp_path / "vectors", history, graph_above=10_000)
+        """Over a folder that is not there yet."""
+        with Folder(root=tmp_path / "vectors", history=history).pair() as pair:
+            yield pair
 
 
 class TestGraphVectorIndex(VectorIndexContract, VectorTargetContract):
@@ -40,5 +26,6 @@ class TestGraphVectorIndex(VectorIndexContract, VectorTargetContract):
 
     @pytest.fixture
     def pair(self, history: VectorHistory, tmp_path: Path) -> Iterator[VectorPair]:
-        """Over an empty folder."""
-        yield from folder_pair(tmp_path / "vectors", history, graph_above=0)
+        """Over a folder that is not there yet."""
+        with Folder(root=tmp_path / "vectors", history=history, graph_above=0).pair() as pair:
+            yield pair

@@ -208,7 +208,9 @@ def test_the_dimension_of_a_known_model_is_not_asked_for() -> None:
     embedder.close()
 
 
-@pytest.mark.parametrize("address", ["", "example.com/v1", "ftp://example.com", "http://[::x", "http:"])
+@pytest.mark.parametrize(
+    "address", ["", "example.com/v1", "ftp://example.com", "http://[::x", "http:"]
+)
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     """A typing error should not look like a server that is down."""
     with pytest.raises(InputError, match="address"):

@@ -1,9 +1,11 @@
 """The embedder over sentence-transformers keeps the contract and fetches nothing unasked."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from memory_tool.errors import InputError, Unavailable
 from memory_tool.model import EmbeddingSpace
 from memory_tool.ports import Embedder
 from tests.contract.embedder import LONG_TEXT, EmbedderContract
+from tests.contract.model_hub import ModelHub
 from tests.contract.tiny_models import (
     DIMENSION,
     claim_to_see_pictures,
@@ -44,29 +47,42 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return asked
 
 
+@pytest.fixture(scope="module")
+def known(models: Path) -> SentenceTransformerEmbedder:
+    """One for all rules: loading is the slow part."""
+    return SentenceTransformerEmbedder(model=str(models / "multilingual-e5-small"))
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> SentenceTransformerEmbedder:
+    """A model without a limit, whose tokenizer doesn't tell where tokens lie."""
+    folder = save_tiny_static(tmp_path_factory.mktemp("models") / "static")
+    return SentenceTransformerEmbedder(model=str(folder))
+
+
 class TestSentenceTransformerEmbedder(EmbedderContract):
     """A BERT named like one of the e5 family, so with its prefixes."""
 
-    @pytest.fixture(scope="class")
-    def embedder(self, models: Path) -> Embedder:
-        """One for all rules: loading is the slow part."""
-        return SentenceTransformerEmbedder(model=str(models / "multilingual-e5-small"))
+    @pytest.fixture
+    def embedder(self, known: SentenceTransformerEmbedder) -> Embedder:
+        """The shared one."""
+        return known
 
 
 class TestStaticEmbedder(EmbedderContract):
-    """A model without a limit, whose tokenizer doesn't tell where tokens lie."""
+    """Averaged word vectors."""
 
-    @pytest.fixture(scope="class")
-    def embedder(self, tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-        """One for all rules."""
-        folder = save_tiny_static(tmp_path_factory.mktemp("models") / "static")
-        return SentenceTransformerEmbedder(model=str(folder))
+    @pytest.fixture
+    def embedder(self, static: SentenceTransformerEmbedder) -> Embedder:
+        """The shared one."""
+        return static
 
 
-def test_a_folder_counts_as_the_known_model_it_is_named_after(models: Path) -> None:
+def test_a_folder_counts_as_the_known_model_it_is_named_after(
+    known: SentenceTransformerEmbedder,
+) -> None:
     """A store made with a model from the hub stays usable with a copy on an offline machine."""
-    embedder = SentenceTransformerEmbedder(model=str(models / "multilingual-e5-small"))
-    assert embedder.space == EmbeddingSpace(
+    assert known.space == EmbeddingSpace(
         model="intfloat/multilingual-e5-small",
         dimension=DIMENSION,
         query_prefix="query: ",
@@ -80,9 +96,8 @@ def test_a_folder_of_no_known_name_has_no_prefixes(models: Path) -> None:
     assert embedder.space == EmbeddingSpace(model="of my own", dimension=DIMENSION, revision="2")
 
 
-def test_prefixes_go_before_the_text(models: Path) -> None:
+def test_prefixes_go_before_the_text(models: Path, known: SentenceTransformerEmbedder) -> None:
     """Pins what a prefix does; that the vectors differ would also be true of a wrong prefix."""
-    known = SentenceTransformerEmbedder(model=str(models / "multilingual-e5-small"))
     plain = SentenceTransformerEmbedder(model=str(models / "of my own"))
     expected = plain.embed_passages(["query: tea", "passage: tea"])
     made = np.concatenate([known.embed_queries(["tea"]), known.embed_passages(["tea"])])
@@ -101,33 +116,86 @@ def test_the_models_own_default_prompt_stays_out(tmp_path: Path) -> None:
     assert np.array_equal(prompted.embed_passages(["tea"]), expected)
 
 
-def test_a_window_of_tokens_fits_with_prefix_and_special_tokens(models: Path) -> None:
+def test_a_window_of_tokens_fits_with_prefix_and_special_tokens(
+    known: SentenceTransformerEmbedder,
+) -> None:
     """The model cuts what is longer, and the end of a chunk would not be searchable."""
-    embedder = SentenceTransformerEmbedder(model=str(models / "multilingual-e5-small"))
     # 128 positions, less two special tokens and the eight of "passage:".
-    assert embedder.max_tokens == 118
-    stop = embedder.token_spans(LONG_TEXT)[embedder.max_tokens - 1][1]
+    assert known.max_tokens == 118
+    stop = known.token_spans(LONG_TEXT)[known.max_tokens - 1][1]
     fits, longer = LONG_TEXT[:stop], LONG_TEXT[: stop + 1]
     assert longer[-1].strip()
-    rows = embedder.embed_passages([fits[:-1], fits, longer])
+    rows = known.embed_passages([fits[:-1], fits, longer])
     assert not np.allclose(rows[0], rows[1], atol=1e-4)
     assert np.allclose(rows[1], rows[2], atol=1e-4)
 
 
+def test_cutting_and_embedding_at_once_dont_disturb_each_other(
+    known: SentenceTransformerEmbedder,
+) -> None:
+    """They share a tokenizer that one wants to cut at the model's limit, the other never."""
+    spans, row = known.token_spans(LONG_TEXT), known.embed_passages([LONG_TEXT])
+
+    def cut(_: int) -> bool:
+        return known.token_spans(LONG_TEXT) == spans
+
+    def embed(_: int) -> bool:
+        return np.allclose(known.embed_passages([LONG_TEXT]), row, atol=1e-4)
+
+    with ThreadPoolExecutor(4) as pool:
+        right = [pool.submit((cut, embed)[number % 2], number) for number in range(200)]
+        assert all(each.result() for each in right)
+
+
 @pytest.mark.parametrize("name", ["nobody/knows-this", "bge-small-zh"])
-def test_nothing_is_fetched_unasked(no_network: list[object], name: str) -> None:
+def test_nothing_is_fetched_unasked(
+    no_network: list[object], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """On an offline or closed machine a wrong name must not turn into a connection."""
+    # What the hub's library would fetch for its statistics, once in a process.
+    monkeypatch.setattr("huggingface_hub.utils._detect_agent._registry", None)
     with pytest.raises(InputError, match="not on this machine: allow its download"):
         _ = SentenceTransformerEmbedder(model=name).space
     assert no_network == []
 
 
-def test_a_hub_out_of_reach_is_unavailable(no_network: list[object]) -> None:
-    """With the network back the same call works."""
-    embedder = SentenceTransformerEmbedder(model="nobody/knows-this", allow_download=True)
-    with pytest.raises(Unavailable, match="can't be fetched"):
-        embedder.embed_passages(["a"])
-    assert no_network
+DOWNLOADS = """
+from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
+for name, allowed in (
+    ("nobody/missing", True),
+    ("nobody/closed", True),
+    ("nobody/tiny", False),
+    ("nobody/tiny", True),
+    ("nobody/tiny", True),
+    ("nobody/tiny", False),
+):
+    try:
+        embedder = SentenceTransformerEmbedder(model=name, allow_download=allowed)
+        print(embedder.space.name)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+def test_a_model_is_fetched_once_where_that_is_allowed(models: Path, tmp_path: Path) -> None:
+    """After the first time it works offline, and no newer revision slips in."""
+    with ModelHub(models / "of my own") as hub:
+        # The libraries read where their hub is when they are imported.
+        run = subprocess.run(
+            [sys.executable, "-c", DOWNLOADS],
+            env=os.environ
+            | {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
+        )
+    space = f"nobody/tiny/{DIMENSION}"
+    expected = ["InputError", "Unavailable", "InputError", space, space, space]
+    assert run.stdout.split() == expected
+    weights = [path for path in hub.requests if path.endswith("model.safetensors")]
+    assert len(weights) == 2, "one HEAD, one GET"
+    assert sum(path == "/api/models/nobody/tiny" for path in hub.requests) == 1
 
 
 def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
@@ -140,7 +208,7 @@ def test_a_model_that_fails_is_unavailable(tmp_path: Path) -> None:
     """The memory is stored without a vector and embedded later; the text stays out of the error."""
     folder = save_tiny_bert(tmp_path / "damaged", known_pieces=70)
     embedder = SentenceTransformerEmbedder(model=str(folder))
-    embedder.embed_passages(["ABC"])
+    embedder.embed_passages(["!"])
     with pytest.raises(Unavailable, match="the model damaged failed") as caught:
         embedder.embed_passages(["zebra"])
     assert "zebra" not in str(caught.value)

@@ -16,7 +16,9 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import BertConfig, BertModel, BertTokenizer
 
 DIMENSION = 32
-_CHARACTERS = [chr(code) for code in range(0x21, 0x7F)] + list("张先生喜欢蓝色系的产品每次会议之后好，。")
+_CHARACTERS = [chr(code) for code in range(0x21, 0x7F)] + list(
+    "张先生喜欢蓝色系的产品每次会议之后好，。"
+)
 _VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *_CHARACTERS] + [
     f"##{character}" for character in _CHARACTERS
 ]
@@ -51,8 +53,8 @@ def save_tiny_static(folder: Path) -> Path:
     vocabulary = {piece: number for number, piece in enumerate(_VOCABULARY)}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
-    modules = [StaticEmbedding(tokenizer, embedding_dim=DIMENSION)]
-    SentenceTransformer(modules=modules, device="cpu").save(str(folder))
+    words = StaticEmbedding(tokenizer, embedding_dim=DIMENSION)
+    SentenceTransformer(modules=[words], device="cpu").save(str(folder))
     return folder
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -81,7 +80,6 @@ class VectorHistory(ChangeLog):
         self._clocks: dict[int, int] = {}
         self._marks: set[str] = set()
         self._pointers: dict[str, Pointer] = {}
-        self._numbers = itertools.count(1)
 
     # ── What users do ──
 
@@ -104,6 +102,10 @@ class VectorHistory(ChangeLog):
         row = self._rows[ns_id, memory_id(number)]
         self._rows[ns_id, row.memory_id] = replace(row, nseq=self._next(ns_id))
 
+    def knows(self, ns_id: int, number: int) -> bool:
+        """Whether the memory ever was."""
+        return (ns_id, memory_id(number)) in self._rows
+
     def _change(self, ns_id: int, number: int, *, live: bool, chunks: tuple[Chunk, ...]) -> None:
         nseq = self._next(ns_id)
         self._rows[ns_id, memory_id(number)] = ChangeRow(
@@ -124,7 +126,7 @@ class VectorHistory(ChangeLog):
 
     def fold(self, target: IndexTarget) -> Pointer:
         """Apply all that is pending, and say what is to be read now."""
-        with self.changes(target.name, "vector", target.base(), 1_000_000) as batch:
+        with self.changes(target.name, "vector", base=target.base(), limit=1_000_000) as batch:
             target.apply(batch, self)
         return self.published(target.name)
 
@@ -145,7 +147,7 @@ class VectorHistory(ChangeLog):
         """See :meth:`memory_tool.ports.ChangeLog.changes`."""
         if base.mark is not None and base.mark not in self._marks:
             raise ForeignHistory
-        mark = f"mark-{next(self._numbers)}"
+        mark = f"mark-{len(self._marks)}"
         self._marks.add(mark)
         changed = [row for row in self._rows.values() if row.nseq > base.clocks.get(row.ns_id, 0)]
         yield ChangeBatch(
@@ -179,6 +181,7 @@ class VectorHistory(ChangeLog):
         self,
         query: Vector,
         ns_ids: Collection[int],
+        *,
         within: Collection[MemoryId] | None = None,
     ) -> dict[Place, float]:
         """The inner product of every living chunk."""

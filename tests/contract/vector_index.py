@@ -60,7 +60,7 @@ class VectorIndexContract:
         for _ in range(3):
             pair.history.put(1, 1, axis(0, 16))
         version = 2**53 + 1
-        with pair.history.changes(TARGET, "vector", pair.target.base(), 10) as batch:
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=10) as batch:
             rows = iter([replace(row, version=version) for row in batch.rows])
             pair.target.apply(replace(batch, rows=rows), pair.history)
         view = pair.index.view(pair.history.published(TARGET))
@@ -126,7 +126,7 @@ class VectorIndexContract:
         within = frozenset(map(memory_id, range(400 - members, 400)))
         for query in units(5, 16, seed=1):
             found = view.search(query, [1, 2], depth=30, within=within)
-            check_exact(found, pair.history.exact(query, [1, 2], within), depth=30)
+            check_exact(found, pair.history.exact(query, [1, 2], within=within), depth=30)
 
     def test_within_takes_20000_ids(self, pair: VectorPair) -> None:
         """So many matching ids the read path hands to an arm; most may be elsewhere."""
@@ -135,7 +135,7 @@ class VectorIndexContract:
         within = frozenset(map(memory_id, range(10, 20_010)))
         query = units(1, 16, seed=1)[0]
         found = view.search(query, [1], depth=100, within=within)
-        check_exact(found, pair.history.exact(query, [1], within), depth=100)
+        check_exact(found, pair.history.exact(query, [1], within=within), depth=100)
         assert view.search(query, [2], depth=100, within=within) == ()
 
     def test_within_nothing_finds_nothing(self, pair: VectorPair) -> None:
@@ -162,7 +162,7 @@ class VectorIndexContract:
         check_exact(found, pair.history.exact(vectors[1], [1]), depth=10)
         assert found[0].ordinal == 2
         scores = view.scores(vectors[4], [(1, memory_id(1)), (1, memory_id(2)), (3, memory_id(3))])
-        expected = pair.history.exact(vectors[4], [1], [memory_id(1)])
+        expected = pair.history.exact(vectors[4], [1], within=[memory_id(1)])
         check_exact(sorted(scores, key=lambda hit: -hit.score), expected, depth=9)
 
     def test_a_replaced_row_leaves_nothing_behind(self, pair: VectorPair) -> None:
@@ -177,7 +177,7 @@ class VectorIndexContract:
         for query in (vectors[201], vectors[205]):
             for within in (None, frozenset({memory_id(500), memory_id(7)})):
                 found = view.search(query, [1], depth=300, within=within)
-                check_exact(found, pair.history.exact(query, [1], within), depth=300)
+                check_exact(found, pair.history.exact(query, [1], within=within), depth=300)
         (score,) = view.scores(vectors[203], [(1, memory_id(500))])
         assert score.ordinal == 0
 

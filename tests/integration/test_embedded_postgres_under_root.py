@@ -51,7 +51,9 @@ def test_server_is_not_root(base: Path) -> None:
         owner = Path(f"/proc/{postmaster(store)}").stat().st_uid
         assert owner != 0
         assert (store / "postgres" / "data").stat().st_uid == owner
-        assert (store / "postgres").stat().st_uid == 0
+        for folder in (store, store / "postgres"):
+            assert folder.stat().st_uid == 0
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o710
 
 
 def test_private_store_has_its_cluster_elsewhere(private: Path, base: Path) -> None:

@@ -153,6 +153,14 @@ def test_database_made_by_hand_gets_its_owner(
 ) -> None:
     """An operator may have created it first; a crash may have come between two steps."""
     admin.execute("CREATE DATABASE by_hand")
+    with psycopg.connect(server.superuser_conninfo("by_hand")) as connection:
+        # As every database was before PostgreSQL 15, and stays after an upgrade.
+        connection.execute("GRANT CREATE ON SCHEMA public TO PUBLIC")
     create_roles_and_database(server.superuser_conninfo(), "by_hand")
     assert owner_of(admin, "by_hand") == Role.OWNER
+    with (
+        psycopg.connect(server.conninfo(role=Role.APP, dbname="by_hand")) as connection,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        connection.execute("CREATE TABLE public.a ()")
     admin.execute("DROP DATABASE by_hand")

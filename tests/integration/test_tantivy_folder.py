@@ -17,11 +17,11 @@ from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.ports import TargetBase
-from tests.contract.keyword_rows import NotedProgress, apply, ask, batch, chunk, find, row
+from tests.contract.keyword_rows import NotedProgress, apply, ask, batch, chunk, find, gone, row
 from tests.integration.tantivy_process import TARGET, TOKENISER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PARTS = ("idx", "term", "fast", "fieldnorm", "store")
+PARTS = ("idx", "term", "fast", "fieldnorm", "store", "del")
 
 
 def index_of(folder: Path, *, tokeniser: int = TOKENISER) -> TantivyKeywordIndex:
@@ -38,8 +38,9 @@ def target_of(folder: Path, *, tokeniser: int = TOKENISER) -> TantivyTarget:
 def folder(tmp_path: Path) -> Path:
     """A folder whose index holds three rows in two commits; nobody has it open."""
     target = target_of(tmp_path)
-    apply(target, row(1, chunk("green tea", "绿茶")), row(2, chunk("tea pot")), mark="a", clock=2)
-    apply(target, row(3, chunk("tea"), extra="shop"), mark="b", clock=3)
+    rows = (row(1, chunk("green tea", "绿茶")), row(2, chunk("tea pot")), row(4, chunk("tea")))
+    apply(target, *rows, mark="a", clock=2)
+    apply(target, gone(4), row(3, chunk("tea"), extra="shop"), mark="b", clock=3)
     target.close()
     return tmp_path
 
@@ -327,9 +328,9 @@ def test_readers_stay_calm_while_an_index_is_replaced_under_them(folder: Path) -
         thread.start()
     target = target_of(folder)
     try:
-        for number in range(40):
+        for number in range(24):
             apply(target, row(number, chunk("tea")), clock=number)
-            if number % 10 == 9:
+            if number % 8 == 7:
                 target.reset()
     finally:
         finished.set()

@@ -1,32 +1,17 @@
 -- name: open_write
--- Make, name and lock a namespace; its clock, and the answer already given under this key.
-SELECT ns_id, nseq, now, request_hash, response FROM threefold.open_write(
-    %(address)s, %(address_hash)s, %(project)s, %(user)s, %(agent)s, %(path)s, %(key)s)
-
--- name: rows_with_text
--- The rows whose text has to be unique and has one of these hashes.
-SELECT {row} FROM threefold.memory m
-WHERE m.ns_id = ANY ((SELECT threefold.allowed_namespaces())::bigint[])
-  AND m.dedup_hash IS NOT NULL AND m.dedup_hash = ANY (%(hashes)s::bytea[])
-
--- name: rows_with_key
--- The rows that carry one of these keys.
-SELECT {row} FROM threefold.memory m
-WHERE m.ns_id = ANY ((SELECT threefold.allowed_namespaces())::bigint[])
-  AND m.key_hash IS NOT NULL AND m.key_hash = ANY (%(hashes)s::bytea[])
-
--- name: rows_with_id
--- The rows of these ids, deleted ones too.
-SELECT {row} FROM threefold.memory m
-WHERE m.ns_id = ANY ((SELECT threefold.allowed_namespaces())::bigint[])
-  AND m.id = ANY (%(ids)s::uuid[])
+-- Make, name and lock a namespace; its clock, the answer already given, and the rows to look at.
+SELECT o.ns_id, o.nseq, o.now, o.request_hash, o.response, {row}
+FROM threefold.open_write(
+    %(address)s, %(address_hash)s, %(project)s, %(user)s, %(agent)s, %(path)s, %(key)s,
+    %(text_hashes)s::bytea[], %(key_hashes)s::bytea[], %(ids)s::uuid[]) o
+CROSS JOIN LATERAL (SELECT (o.kept).*) m
 
 -- name: write_changes
 -- Put down a plan.
 SELECT threefold.write_changes(
-    %(ns_id)s, %(base)s, %(stamp)s, %(changed)s::json, %(actions)s::text[], %(archived)s::uuid[],
+    %(ns_id)s, %(base)s, %(last)s, %(stamp)s, %(changed)s::json, %(archived)s::uuid[],
     %(versions_kept)s, %(rechunked)s::uuid[], %(deleted)s::uuid[], %(chunks)s::json,
-    %(embeddings)s::bytea[], %(key)s, %(request_hash)s, %(receipt)s::jsonb)
+    %(embeddings)s, %(key)s, %(request_hash)s, %(receipt)s::jsonb)
 
 -- name: covered_namespaces
 -- The namespaces that carry all the ids named.

@@ -49,6 +49,8 @@ CREATE INDEX namespace_path ON threefold.namespace (hashtextextended(path[1], 0)
 
 -- A clock is bumped inside each writing transaction and never goes back; its row lock is the
 -- namespace's lock. The stamp is random: equal clocks of two histories have different stamps.
+-- changed_at is cut to the minute: while no indexed column changes, an update writes no index and
+-- leaves nothing for the next one to walk over.
 CREATE TABLE threefold.ns_clock (
     ns_id bigint PRIMARY KEY,
     nseq bigint NOT NULL DEFAULT 0,

@@ -1,14 +1,15 @@
 -- One commit is two round trips: open_write locks the namespace and tells what a plan needs,
 -- write_changes puts the plan down. Both run as the caller, behind row-level security.
 
--- Makes the namespace if it is new, names it for the transaction and locks it; its number and
--- clock, and the answer already given under this key, if any.
+-- Makes the namespace if it is new, names it for the transaction and locks it. Tells its number and
+-- clock, the answer already given under this key, and the rows that the plan has to see: one record
+-- for each, or one without a row.
 CREATE FUNCTION threefold.open_write(
     wanted_address text, wanted_hash bytea, wanted_project text, wanted_user text,
     wanted_agent text, wanted_path text[], wanted_key bytea,
-    OUT ns_id bigint, OUT nseq bigint, OUT now timestamptz, OUT request_hash bytea,
-    OUT response jsonb
-)
+    text_hashes bytea[], key_hashes bytea[], ids uuid[]
+) RETURNS TABLE (ns_id bigint, nseq bigint, now timestamptz, request_hash bytea, response jsonb,
+                 kept threefold.memory)
 LANGUAGE plpgsql AS $$
 DECLARE
     again bigint := threefold.ensure_namespace(
@@ -27,32 +28,50 @@ BEGIN
     SELECT i.request_hash, i.response INTO request_hash, response FROM threefold.idempotency i
         WHERE i.ns_id = open_write.ns_id AND i.key_hash = wanted_key;
     now := clock_timestamp();
+    RETURN NEXT;
+    IF text_hashes IS NOT NULL THEN
+        FOR kept IN SELECT m.* FROM threefold.memory m
+            WHERE m.ns_id = open_write.ns_id AND m.dedup_hash = ANY (text_hashes)
+              AND m.dedup_hash IS NOT NULL
+        LOOP RETURN NEXT; END LOOP;
+    END IF;
+    IF key_hashes IS NOT NULL THEN
+        FOR kept IN SELECT m.* FROM threefold.memory m
+            WHERE m.ns_id = open_write.ns_id AND m.key_hash = ANY (key_hashes)
+              AND m.key_hash IS NOT NULL
+        LOOP RETURN NEXT; END LOOP;
+    END IF;
+    IF ids IS NOT NULL THEN
+        FOR kept IN SELECT m.* FROM threefold.memory m
+            WHERE m.ns_id = open_write.ns_id AND m.id = ANY (ids)
+        LOOP RETURN NEXT; END LOOP;
+    END IF;
 END $$;
 
 -- Puts down row images that take the numbers above base_number, in order, with their chunks,
 -- versions and audit. A retired twin stands before the row that replaces it.
 CREATE FUNCTION threefold.write_changes(
-    target_ns bigint, base_number bigint, new_stamp bigint, changed json, actions text[],
+    target_ns bigint, base_number bigint, last_number bigint, new_stamp bigint, changed json,
     archived uuid[], versions_kept int, rechunked uuid[], deleted uuid[], chunks json,
-    embeddings bytea[], receipt_key bytea, receipt_hash bytea, receipt jsonb
+    embeddings bytea, receipt_key bytea, receipt_hash bytea, receipt jsonb
 ) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO threefold.idempotency (ns_id, key_hash, request_hash, response)
         VALUES (target_ns, receipt_key, receipt_hash, receipt);
-    IF cardinality(actions) = 0 THEN
+    IF last_number = base_number THEN
         RETURN;
     END IF;
 
     UPDATE threefold.ns_clock
-        SET nseq = base_number + cardinality(actions), stamp = new_stamp,
-            changed_at = clock_timestamp()
+        SET nseq = last_number, stamp = new_stamp,
+            changed_at = date_bin('1 minute', clock_timestamp(), 'epoch')
         WHERE ns_id = target_ns AND nseq = base_number;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the clock of namespace % moved under its lock', target_ns;
     END IF;
 
-    IF cardinality(archived) > 0 THEN
+    IF archived IS NOT NULL THEN
         INSERT INTO threefold.memory_version (ns_id, memory_id, version, image, replaced_at)
             SELECT m.ns_id, m.id, m.version, to_jsonb(m), clock_timestamp()
             FROM threefold.memory m
@@ -64,27 +83,28 @@ BEGIN
               AND v.version <= m.version - versions_kept;
     END IF;
 
-    WITH written AS (
-        INSERT INTO threefold.memory AS m (
+    WITH image AS MATERIALIZED (
+        SELECT * FROM json_to_recordset(changed) AS c (
+            action text, id uuid, nseq bigint, vector_nseq bigint, keyword_nseq bigint, state text,
+            version int, content text, content_hash text, dedup_hash text, key text, key_hash text,
+            type text, confidence double precision, importance smallint, pinned boolean, tags jsonb,
+            source jsonb, metadata jsonb, created_at timestamptz, updated_at timestamptz,
+            occurred_at timestamptz, expires_at timestamptz, verified_at timestamptz, run_id text,
+            conversation_id text, turn_position int, turn_role text, turn_name text, tier text,
+            extra text, chunk_high int)
+    ), written AS (
+        INSERT INTO threefold.memory (
             ns_id, id, nseq, vector_nseq, keyword_nseq, state, version, content, content_hash,
             dedup_hash, key, key_hash, type, confidence, importance, pinned, tags, source, metadata,
             created_at, updated_at, occurred_at, expires_at, verified_at, run_id, conversation_id,
             turn_position, turn_role, turn_name, tier, extra, chunk_high)
         SELECT
-            target_ns, c.id, c.nseq, c.vector_nseq, c.keyword_nseq, c.state, c.version, c.content,
-            decode(c.content_hash, 'hex'), decode(c.dedup_hash, 'hex'), c.key,
-            decode(c.key_hash, 'hex'), c.type, c.confidence, c.importance, c.pinned, c.tags,
-            c.source, c.metadata, c.created_at, c.updated_at, c.occurred_at, c.expires_at,
-            c.verified_at, c.run_id, c.conversation_id, c.turn_position, c.turn_role, c.turn_name,
-            c.tier, c.extra, c.chunk_high
-        FROM json_to_recordset(changed) AS c (
-            id uuid, nseq bigint, vector_nseq bigint, keyword_nseq bigint, state text, version int,
-            content text, content_hash text, dedup_hash text, key text, key_hash text, type text,
-            confidence double precision, importance smallint, pinned boolean, tags jsonb,
-            source jsonb, metadata jsonb, created_at timestamptz, updated_at timestamptz,
-            occurred_at timestamptz, expires_at timestamptz, verified_at timestamptz, run_id text,
-            conversation_id text, turn_position int, turn_role text, turn_name text, tier text,
-            extra text, chunk_high int)
+            target_ns, id, nseq, vector_nseq, keyword_nseq, state, version, content,
+            decode(content_hash, 'hex'), decode(dedup_hash, 'hex'), key, decode(key_hash, 'hex'),
+            type, confidence, importance, pinned, tags, source, metadata, created_at, updated_at,
+            occurred_at, expires_at, verified_at, run_id, conversation_id, turn_position, turn_role,
+            turn_name, tier, extra, chunk_high
+        FROM image
         ON CONFLICT (ns_id, id) DO UPDATE SET
             nseq = excluded.nseq, vector_nseq = excluded.vector_nseq,
             keyword_nseq = excluded.keyword_nseq, state = excluded.state,
@@ -99,13 +119,11 @@ BEGIN
             conversation_id = excluded.conversation_id, turn_position = excluded.turn_position,
             turn_role = excluded.turn_role, turn_name = excluded.turn_name, tier = excluded.tier,
             extra = excluded.extra, chunk_high = excluded.chunk_high
-        RETURNING m.nseq, m.id, m.version
     )
     INSERT INTO threefold.audit (ns_id, nseq, memory_id, version, action, at)
-        SELECT target_ns, w.nseq, w.id, w.version, actions[w.nseq - base_number], clock_timestamp()
-        FROM written w;
+        SELECT target_ns, nseq, id, version, action, updated_at FROM image;
 
-    IF cardinality(rechunked) > 0 THEN
+    IF rechunked IS NOT NULL THEN
         DELETE FROM threefold.chunk WHERE ns_id = target_ns AND memory_id = ANY (rechunked);
     END IF;
     IF chunks IS NOT NULL THEN
@@ -113,25 +131,27 @@ BEGIN
             ns_id, memory_id, ordinal, start, stop, language, words, bigrams, embedding)
         SELECT
             target_ns, k.memory_id, k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams,
-            embeddings[k.embedding]
+            substr(embeddings, k.first_byte, k.bytes)
         FROM json_to_recordset(chunks) AS k (
             memory_id uuid, ordinal smallint, start int, stop int, language text, words text,
-            bigrams text, embedding int);
+            bigrams text, first_byte int, bytes int);
     END IF;
-    IF cardinality(deleted) > 0 THEN
+    IF deleted IS NOT NULL THEN
         -- Nothing that a deleted memory said stays behind, in no version.
         DELETE FROM threefold.memory_version
             WHERE ns_id = target_ns AND memory_id = ANY (deleted);
     END IF;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION threefold.open_write(text, bytea, text, text, text, text[], bytea)
+REVOKE EXECUTE ON FUNCTION threefold.open_write(
+    text, bytea, text, text, text, text[], bytea, bytea[], bytea[], uuid[])
     FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION threefold.write_changes(
-    bigint, bigint, bigint, json, text[], uuid[], int, uuid[], uuid[], json, bytea[], bytea, bytea,
+    bigint, bigint, bigint, bigint, json, uuid[], int, uuid[], uuid[], json, bytea, bytea, bytea,
     jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION threefold.open_write(text, bytea, text, text, text, text[], bytea)
+GRANT EXECUTE ON FUNCTION threefold.open_write(
+    text, bytea, text, text, text, text[], bytea, bytea[], bytea[], uuid[])
     TO threefold_app;
 GRANT EXECUTE ON FUNCTION threefold.write_changes(
-    bigint, bigint, bigint, json, text[], uuid[], int, uuid[], uuid[], json, bytea[], bytea, bytea,
+    bigint, bigint, bigint, bigint, json, uuid[], int, uuid[], uuid[], json, bytea, bytea, bytea,
     jsonb) TO threefold_app;

@@ -1,0 +1,137 @@
+"""A truth in memory as appliers read it."""
+
+import dataclasses
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Literal
+
+from memory_tool.adapters.in_memory_snapshot import changed_above
+from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, StoreState
+from memory_tool.errors import Unavailable
+from memory_tool.model import State, StoredRow
+from memory_tool.ports import (
+    ChangeBatch,
+    ChangeLog,
+    ChangeRow,
+    ForeignHistory,
+    Pointer,
+    TargetBase,
+)
+
+Kind = Literal["vector", "keyword"]
+
+
+class InMemoryChangeLog(ChangeLog):
+    """See :class:`memory_tool.ports.ChangeLog`."""
+
+    def __init__(self, store: InMemoryStore) -> None:
+        self._store = store
+
+    def pending(self, clocks: Mapping[int, int]) -> int:
+        """See :meth:`memory_tool.ports.ChangeLog.pending`."""
+        spaces = self._store.state.namespaces.values()
+        return sum(max(0, space.nseq - clocks.get(space.ns_id, 0)) for space in spaces)
+
+    @contextmanager
+    def changes(
+        self, target: str, kind: Kind, base: TargetBase, limit: int
+    ) -> Iterator[ChangeBatch]:
+        """See :meth:`memory_tool.ports.ChangeLog.changes`."""
+        with self._store.lock:
+            state, incarnation = self._store.state, self._store.incarnation
+        if base.mark is not None and (target, base.mark) not in state.marks:
+            message = f"{target} carries a mark that this store never made"
+            raise ForeignHistory(message)
+        upto = _span(state, base, limit)
+        mark = secrets.token_hex(16)
+
+        def rows() -> Iterator[ChangeRow]:
+            for ns_id, number in upto.items():
+                yield from _changed(
+                    state.namespaces[ns_id], kind, above=base.clocks.get(ns_id, 0), upto=number
+                )
+            self._remember(target, mark, incarnation)
+
+        yield ChangeBatch(
+            rows=rows(),
+            clocks=upto,
+            mark=mark,
+            base_mark=base.mark,
+            space=state.space,
+            store=self._store.identity,
+        )
+
+    def _remember(self, target: str, mark: str, incarnation: str) -> None:
+        with self._store.lock:
+            if self._store.incarnation != incarnation:
+                message = "the store went back to an older moment while its rows were read"
+                raise Unavailable(message, store="memory")
+            state = self._store.state
+            self._store.state = dataclasses.replace(state, marks=state.marks | {(target, mark)})
+
+    def pointer(self, target: str) -> Pointer | None:
+        """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
+        return self._store.state.pointers.get(target)
+
+    def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
+        """See :meth:`memory_tool.ports.ChangeLog.publish`."""
+        with self._store.lock:
+            state = self._store.state
+            current = state.pointers.get(pointer.target)
+            if (pointer.target, pointer.mark) not in state.marks:
+                return False
+            if base_mark is not None and (current is None or current.mark != base_mark):
+                return False
+            self._store.state = dataclasses.replace(
+                state, pointers={**state.pointers, pointer.target: pointer}
+            )
+            return True
+
+    def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
+        with self._store.lock:
+            state = self._store.state
+            noted = {**state.progress.get(target, {}), **clocks}
+            self._store.state = dataclasses.replace(
+                state, progress={**state.progress, target: noted}
+            )
+
+    def identity(self) -> str:
+        """What tells this store from every other: 32 hexadecimal digits."""
+        return self._store.identity
+
+
+def _span(state: StoreState, base: TargetBase, limit: int) -> Mapping[int, int]:
+    """Up to which number each namespace is read: whole namespaces first, the last one cut."""
+    left = limit
+    upto: dict[int, int] = {}
+    for ns_id, space in sorted(state.namespaces.items()):
+        done = base.clocks.get(ns_id, 0)
+        if 0 < done < space.purged:
+            message = f"rows of namespace {ns_id} were purged that the target has not seen go"
+            raise ForeignHistory(message)
+        if done < space.nseq and left > 0:
+            upto[ns_id] = min(space.nseq, done + left)
+            left -= upto[ns_id] - done
+    return upto
+
+
+def _changed(space: NamespaceState, kind: Kind, *, above: int, upto: int) -> Iterator[ChangeRow]:
+    for row in changed_above(space, above):
+        version = _version(row, kind)
+        if row.nseq <= upto and version > above:
+            live = row.state is State.LIVE
+            yield ChangeRow(
+                ns_id=space.ns_id,
+                memory_id=row.memory.id,
+                nseq=row.nseq,
+                version=version,
+                live=live,
+                extra=row.extra,
+                chunks=space.chunks.get(row.memory.id, ()) if live else (),
+            )
+
+
+def _version(row: StoredRow, kind: Kind) -> int:
+    return row.vector_nseq if kind == "vector" else row.keyword_nseq

@@ -1,0 +1,125 @@
+"""The command line of ``scripts/evaluate``."""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from memory_tool.adapters.offline_embedder import OfflineEmbedder
+from scripts.evaluation.looked_up_embedder import LookedUpEmbedder
+from scripts.evaluation.metrics import quality, speed
+from scripts.evaluation.report import Figure, show, write_json
+from scripts.evaluation.run import Evaluation
+from scripts.evaluation.sets import FORMS, EvaluationSet, is_there, read_set
+
+VARIABLE: Final = "THREEFOLD_EVALUATION_DATA"
+WRONG_USE: Final = 2
+WIDTH: Final = 150
+"""Columns of the tables where the output is no terminal."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and write JSON if asked to.
+
+    Returns:
+        The exit status: 0, or 2 when the sets are not there.
+    """
+    options = _parser().parse_args(arguments)
+    folder = options.data or os.environ.get(VARIABLE)
+    if not folder:
+        _say(f"Where are the sets? Name their folder by --data or {VARIABLE}.")
+        return WRONG_USE
+    names = options.sets.split(",") if options.sets else list(FORMS)
+    unknown = [name for name in names if name not in FORMS]
+    if unknown:
+        _say(f"There is no set {unknown[0]!r}; known are {', '.join(FORMS)}.")
+        return WRONG_USE
+    missing = [name for name in names if not is_there(Path(folder), name)]
+    if missing and (options.sets or len(missing) == len(names)):
+        _say(f"{folder} does not hold {', '.join(missing)}.")
+        return WRONG_USE
+    if missing:
+        _say(f"not measured, since {folder} does not hold them: {', '.join(missing)}")
+    sets = [read_set(Path(folder), name) for name in names if name not in missing]
+    sets = [_thinned(found, options.limit_queries) for found in sets]
+    embedder = LookedUpEmbedder(
+        OfflineEmbedder(),
+        given=Path(folder) / "vectors" / "e5-small.npz",
+        kept=options.cache.expanduser() / "e5-small-q4.npz",
+    )
+    figures = _measured(sets, embedder, compared=options.strategies)
+    show(figures, Console(width=None if sys.stdout.isatty() else WIDTH))
+    if options.json:
+        write_json(options.json, figures)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scripts/evaluate",
+        description="Measure how well the memory finds what it should, on sets with known answers.",
+    )
+    parser.add_argument("--data", metavar="DIR", help=f"folder of the sets (default: {VARIABLE})")
+    parser.add_argument("--sets", metavar="A,B", help=f"some of {','.join(FORMS)} (default: all)")
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="write rows of set, metric, value"
+    )
+    parser.add_argument(
+        "--strategies", action="store_true", help="also measure single arms and plain RRF"
+    )
+    parser.add_argument(
+        "--limit-queries", metavar="N", type=int, help="ask at most N questions of each set"
+    )
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        type=Path,
+        default=Path("~/.cache/threefold-evaluation"),
+        help="folder of vectors that had to be made (default: %(default)s)",
+    )
+    return parser
+
+
+def _measured(
+    sets: Sequence[EvaluationSet], embedder: LookedUpEmbedder, *, compared: bool
+) -> list[Figure]:
+    """All sets in one store, as users of one memory are."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="threefold-evaluation-") as folder:
+        # The embedded PostgreSQL of root runs as another user, who has to get in.
+        Path(folder).chmod(0o711)
+        evaluation = Evaluation(Path(folder), embedder)
+        try:
+            for found in sets:
+                evaluation.fill(found, _say)
+            evaluation.settle()
+            for found in sets:
+                for way, ask in evaluation.ways(compared=compared).items():
+                    _say(f"{found.name}: {len(found.questions)} questions {way or 'as shipped'}")
+                    judged = [ask(found.name, question) for question in found.questions]
+                    figures += [
+                        Figure(set_name=found.name, way=way, metric=metric, value=value)
+                        for metric, value in {**quality(judged), **speed(judged)}.items()
+                    ]
+        finally:
+            evaluation.close()
+    return figures
+
+
+def _thinned(found: EvaluationSet, most: int | None) -> EvaluationSet:
+    """At most so many questions, evenly spread over the set."""
+    questions = found.questions
+    if most is None or len(questions) <= most:
+        return found
+    step = len(questions) / most
+    return replace(found, questions=tuple(questions[int(at * step)] for at in range(most)))
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
