@@ -63,6 +63,7 @@ class AsyncMemoryManage:
     delete_all = _awaited(MemoryManage.delete_all)
     history = _awaited(MemoryManage.history)
     flush = _awaited(MemoryManage.flush)
+    apply_now = _awaited(MemoryManage.apply_now)
     stats = _awaited(MemoryManage.stats)
     health = _awaited(MemoryManage.health)
 

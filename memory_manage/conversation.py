@@ -37,11 +37,16 @@ def messages_to_memories(
         first_position: The position of the first message.
 
     Raises:
-        InputError: A message has no role, or a content that is neither text nor parts.
+        InputError: A message has no role, or a content that is neither text nor parts; or an option
+            holds for one memory only.
     """
+    for name in ("key", "embedding"):
+        if options.get(name) is not None and len(messages) > 1:
+            message = f"{name} belongs to one memory, but there are {len(messages)} messages"
+            raise InputError(message)
     conversation = options.get("conversation_id") or options.get("run_id") or uuid.uuid4().hex
     return [
-        _memory(message, options, conversation=str(conversation), position=first_position + number)
+        _memory(message, options, conversation=conversation, position=first_position + number)
         for number, message in enumerate(messages)
     ]
 
@@ -66,7 +71,7 @@ def _memory(
     turn = Turn(
         conversation_id=conversation, position=position, role=role, name=message.get("name")
     )
-    metadata: dict[str, Json] = {**(options.get("metadata") or {})}
+    metadata: dict[str, Json] = {**_metadata(options)}
     if is_tool:
         metadata |= {name: message[name] for name in _OUTCOME if name in message}
         metadata |= {"tool": message["name"]} if message.get("name") else {}
@@ -80,6 +85,14 @@ def _memory(
     if is_tool:
         given["type"] = MemoryType.OBSERVATION
     return new_memory(text, given, turn=turn)
+
+
+def _metadata(options: Mapping[str, Any]) -> Mapping[str, Json]:
+    given = options.get("metadata") or {}
+    if not isinstance(given, Mapping):
+        message = f"metadata must be a mapping, not {type(given).__name__}"
+        raise InputError(message)
+    return given
 
 
 def _text(content: object, position: int) -> tuple[str, str]:

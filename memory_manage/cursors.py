@@ -5,15 +5,29 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
-from memory_tool.errors import InvalidCursor
+from memory_tool.errors import InvalidCursor, InvalidTime, NotFound
+from memory_tool.model import MemoryId
+from memory_tool.validation import check_time, checked_id
+
+LIMIT_MAX: Final = 1000
+"""Most results of one page of a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchCursor:
-    """The next page of a search: how many results were shown, and the time they were ranked at."""
+    """The next page of a search.
+
+    Attributes:
+        offset: How many results were shown.
+        reach: The limit of the first page. It sets how deep the arms search, and every page has to
+            be cut from the same candidates.
+        now: The time they were ranked at.
+    """
 
     offset: int
+    reach: int
     now: datetime
 
 
@@ -32,7 +46,7 @@ def fingerprint(*parts: object) -> str:
 
 def write_search_cursor(question: str, cursor: SearchCursor) -> str:
     """The cursor as a text."""
-    return _write([question, cursor.offset, cursor.now.isoformat()])
+    return _write([question, cursor.offset, cursor.reach, cursor.now.isoformat()])
 
 
 def read_search_cursor(question: str, text: str) -> SearchCursor:
@@ -41,11 +55,10 @@ def read_search_cursor(question: str, text: str) -> SearchCursor:
     Raises:
         InvalidCursor: It belongs to another question, or is none of ours.
     """
-    offset, now = _read(question, text)
-    try:
-        return SearchCursor(offset=int(str(offset)), now=datetime.fromisoformat(str(now)))
-    except ValueError as error:
-        raise InvalidCursor from error
+    match _read(question, text):
+        case [int(offset), int(reach), str(now)] if offset > 0 and 0 < reach <= LIMIT_MAX:
+            return SearchCursor(offset=offset, reach=reach, now=_time(now))
+    raise InvalidCursor
 
 
 def write_list_cursor(question: str, cursor: ListCursor) -> str:
@@ -59,25 +72,38 @@ def read_list_cursor(question: str, text: str) -> ListCursor:
     Raises:
         InvalidCursor: It belongs to another listing, or is none of ours.
     """
-    event_time, memory_id = _read(question, text)
-    try:
-        return ListCursor(
-            event_time=datetime.fromisoformat(str(event_time)), memory_id=str(memory_id)
-        )
-    except ValueError as error:
-        raise InvalidCursor from error
+    match _read(question, text):
+        case [str(event_time), str(memory_id)]:
+            return ListCursor(event_time=_time(event_time), memory_id=_id(memory_id))
+    raise InvalidCursor
 
 
 def _write(parts: list[object]) -> str:
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def _read(question: str, text: str) -> tuple[object, object]:
+def _read(question: str, text: str) -> list[object]:
     try:
         padded = text + "=" * (-len(text) % 4)
-        asked, first, second = json.loads(base64.urlsafe_b64decode(padded.encode()))
-    except (ValueError, TypeError, AttributeError) as error:
+        parts: list[object] = list(json.loads(base64.urlsafe_b64decode(padded.encode())))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidCursor from error
-    if asked != question:
+    if parts[:1] != [question]:
         raise InvalidCursor
-    return first, second
+    return parts[1:]
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+        check_time(time, "the cursor")
+    except (ValueError, InvalidTime) as error:
+        raise InvalidCursor from error
+    return time
+
+
+def _id(text: str) -> MemoryId:
+    try:
+        return checked_id(text)
+    except NotFound as error:
+        raise InvalidCursor from error

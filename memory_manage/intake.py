@@ -1,5 +1,6 @@
 """What callers pass to ``add`` and ``update``, made into the nouns of the hands. Pure."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -9,7 +10,7 @@ import numpy as np
 from memory_manage.classify import classify
 from memory_tool.errors import InputError, InvalidEmbedding, InvalidTime
 from memory_tool.model import NewMemory, OnDuplicate, Patch, Turn, Vector
-from memory_tool.tool import memory_type_of
+from memory_tool.validation import check_time, memory_type_of, on_duplicate_of
 
 _SAME: Final = ("importance", "pinned", "confidence", "source", "metadata", "key", "space")
 _PATCHED: Final = ("content", "importance", "pinned", "confidence", "source", "metadata")
@@ -31,7 +32,9 @@ RECORD_NAMES: Final = frozenset(
 )
 
 
-def new_memory(content: object, options: Mapping[str, Any], *, turn: Turn | None = None) -> NewMemory:
+def new_memory(
+    content: object, options: Mapping[str, Any], *, turn: Turn | None = None
+) -> NewMemory:
     """A text with its options as a new memory; what isn't rated or typed is left to the rules.
 
     Raises:
@@ -55,7 +58,7 @@ def new_memory(content: object, options: Mapping[str, Any], *, turn: Turn | None
         expires_at=_expiry(options),
         run_id=options.get("run_id"),
         turn=turn,
-        on_duplicate=_on_duplicate(options.get("on_duplicate")),
+        on_duplicate=on_duplicate_of(options.get("on_duplicate") or OnDuplicate.SKIP),
         embedding=vector_of(options.get("embedding")),
         **given,
     )
@@ -78,12 +81,24 @@ def record_memory(record: Mapping[str, Any], defaults: Mapping[str, Any]) -> New
     if record.get("conversation_id") is not None:
         turn = Turn(
             conversation_id=record["conversation_id"],
-            position=int(record.get("position") or 0),
+            position=record.get("position") or 0,
             role=record.get("role") or "user",
             name=record.get("name"),
         )
     options = {**defaults, **{name: value for name, value in record.items() if value is not None}}
     return new_memory(record["content"], options, turn=turn)
+
+
+def completed(memory: NewMemory, options: Mapping[str, Any]) -> NewMemory:
+    """The same memory, where it says nothing as the options and the rules say."""
+    given: dict[str, Any] = {}
+    if memory.type is None and isinstance(memory.content, str):
+        given["type"] = classify(memory.content, in_conversation=memory.turn is not None).type
+    if memory.run_id is None:
+        given["run_id"] = options.get("run_id")
+    if memory.on_duplicate is OnDuplicate.SKIP and options.get("on_duplicate") is not None:
+        given["on_duplicate"] = on_duplicate_of(options["on_duplicate"])
+    return dataclasses.replace(memory, **given)
 
 
 def patch_from(options: Mapping[str, Any]) -> Patch:
@@ -122,6 +137,7 @@ def time_of(value: object, what: str) -> datetime | None:
     if not isinstance(value, datetime) or value.utcoffset() is None:
         message = f"{what} needs a time zone: {value!r}"
         raise InvalidTime(message)
+    check_time(value, what)
     return value.astimezone(UTC)
 
 
@@ -134,8 +150,10 @@ def vector_of(value: object) -> Vector | None:
     if value is None:
         return None
     try:
-        return np.asarray(value, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+        # What is too large becomes infinite, and is refused with the other checks.
+        with np.errstate(over="ignore"):
+            return np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
         message = "an embedding is a sequence of numbers"
         raise InvalidEmbedding(message) from error
 
@@ -157,14 +175,6 @@ def _expiry(options: Mapping[str, Any]) -> datetime | None:
     except OverflowError as error:
         message = f"ttl {ttl!r} reaches beyond the year 9999"
         raise InvalidTime(message) from error
-
-
-def _on_duplicate(value: object) -> OnDuplicate:
-    try:
-        return OnDuplicate.SKIP if value is None else OnDuplicate(str(value))
-    except ValueError as error:
-        message = f"on_duplicate is one of {', '.join(OnDuplicate)}, not {value!r}"
-        raise InputError(message) from error
 
 
 def _list(value: object, what: str) -> Sequence[Any]:

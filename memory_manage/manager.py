@@ -1,7 +1,8 @@
 """MemoryManage, the front door: one long-term memory for agents."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
@@ -9,7 +10,7 @@ from memory_manage import options as options_of
 from memory_manage.bootstrap import Parts, open_parts
 from memory_manage.conversation import Skipped, messages_to_memories
 from memory_manage.cursors import ListCursor, fingerprint, read_list_cursor, write_list_cursor
-from memory_manage.intake import new_memory, patch_from, record_memory
+from memory_manage.intake import completed, new_memory, patch_from, record_memory, time_of
 from memory_manage.questions import checked_limit, option_filter, zone_of
 from memory_manage.results import (
     Deleted,
@@ -26,12 +27,13 @@ from memory_manage.results import (
 from memory_manage.search import Search
 from memory_tool.errors import InputError, NotFound
 from memory_tool.filters import all_of, parse_filter
-from memory_tool.model import NewMemory, OnDuplicate, Status, Unset, WriteResult
+from memory_tool.model import NewMemory, Status, Turn, Unset, WriteResult
 from memory_tool.ports import PageRequest
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, write_namespace
 from memory_tool.tool import Stores
-from memory_tool.write_path import raise_if_failed
+from memory_tool.validation import check_text
+from memory_tool.write_path import raise_if_failed, refused
 
 Message = Mapping[str, Any]
 LIST_LIMIT: Final = 100
@@ -97,34 +99,43 @@ class MemoryManage:
             Unavailable: The record store can't be reached; says whether anything was written.
         """
         options_of.check_names(options, options_of.WriteOptions)
-        given = {**options, "run_id": options.get("run_id") or self._bound.run_id}
-        namespace = self._namespace(options)
+        namespace, given = self._for_writing(options)
+        call = _Call(namespace=namespace, options=given, request=_request(content, given))
         if isinstance(content, str):
-            return self._stored(namespace, [new_memory(content, given)], given, alone=True)
+            return self._stored_alone(call, new_memory(content, given))
         if isinstance(content, Mapping) and "role" not in content:
-            return self._stored(namespace, [record_memory(content, given)], given, alone=True)
+            return self._stored_alone(call, record_memory(content, given))
         messages = _messages(content)
         position = self._next_position(namespace, given)
-        return self._stored(
-            namespace, messages_to_memories(messages, given, first_position=position), given
-        )
+        return self._stored(call, messages_to_memories(messages, given, first_position=position))
 
     def add_many(
         self,
         memories: Sequence[NewMemory | str | Mapping[str, Any]],
         **options: Unpack[options_of.ManyOptions],
     ) -> Written:
-        """Store many memories in grouped commits; a bad one fails alone."""
+        """Store many memories in grouped commits; a bad one fails alone.
+
+        What a :class:`~memory_tool.model.NewMemory` leaves open, the options of the call decide.
+
+        Raises:
+            InputError: An option or the scope can't be, or this is no list.
+            Unavailable: The record store can't be reached; says whether anything was written.
+        """
         options_of.check_names(options, options_of.ManyOptions)
-        given = {**options, "run_id": options.get("run_id") or self._bound.run_id}
+        if isinstance(memories, str | Mapping) or not isinstance(memories, Iterable):
+            message = f"add_many takes a list of memories, not {type(memories).__name__}"
+            raise InputError(message)
+        listed = list(memories)
+        namespace, given = self._for_writing(options)
         prepared: list[NewMemory | WriteResult] = []
-        for memory in memories:
+        for memory in listed:
             try:
                 prepared.append(_as_new(memory, given))
             except InputError as error:
-                text = f"{type(error).__name__}: {error}"
-                prepared.append(WriteResult(status=Status.FAILED, error=text))
-        return self._stored(self._namespace(options), prepared, given)
+                prepared.append(refused(error))
+        call = _Call(namespace=namespace, options=given, request=_request(listed, given))
+        return self._stored(call, prepared)
 
     def search(self, query: str, **options: Unpack[options_of.SearchOptions]) -> Found:
         """The memories that answer a question, best first.
@@ -147,7 +158,7 @@ class MemoryManage:
         """
         options_of.check_names(options, options_of.GetOptions)
         scope = self._scope(options)
-        version, as_of = options.get("version"), options.get("as_of")
+        version, as_of = options.get("version"), time_of(options.get("as_of"), "as_of")
         if version is None and as_of is None:
             return item_of(self._tool.fetch(scope, memory_id).memory)
         for memory in reversed(self._tool.history(scope, memory_id)):
@@ -209,9 +220,9 @@ class MemoryManage:
         options_of.check_names(options, options_of.ReadScopeOptions)
         return write_item(self._tool.remove(self._scope(options), memory_id))
 
-    def delete_all(self, **options: Unpack[options_of.ListOptions]) -> Deleted:
+    def delete_all(self, **options: Unpack[options_of.ConditionOptions]) -> Deleted:
         """Delete every memory of the scope (that meets ``filters``); how many there were."""
-        options_of.check_names(options, options_of.ListOptions)
+        options_of.check_names(options, options_of.ConditionOptions)
         tz = zone_of(options.get("tz"), self._tool.settings.tz)
         scope, condition = self._tool.scope_and_filter(
             self._words(options), options.get("filters"), tz=tz
@@ -230,7 +241,11 @@ class MemoryManage:
         return Listing(results=tuple(map(item_of, versions)))
 
     def flush(self) -> None:
-        """Wait until every ``mode="async"`` add is stored or has failed."""
+        """Wait until every ``mode="async"`` add is stored or has failed.
+
+        Raises:
+            ThreefoldError: What went wrong first with an add since the last flush.
+        """
         self._tool.flush()
 
     def apply_now(self) -> bool:
@@ -273,11 +288,14 @@ class MemoryManage:
         self.close()
 
     def _words(self, options: Mapping[str, Any]) -> ScopeWords:
-        named = {word: options[word] for word in _SCOPE_WORDS if options.get(word)}
-        return self._bound.joined(ScopeWords(**named))
+        return self._bound.joined(ScopeWords(**{word: options.get(word) for word in _SCOPE_WORDS}))
 
-    def _namespace(self, options: Mapping[str, Any]) -> Namespace:
-        return write_namespace(self._words(options), requires=self._tool.settings.scope_requires)
+    def _for_writing(self, options: Mapping[str, Any]) -> tuple[Namespace, Mapping[str, Any]]:
+        """Where a write goes, and its options without what said so."""
+        words = self._words(options)
+        namespace = write_namespace(words, requires=self._tool.settings.scope_requires)
+        rest = {name: value for name, value in options.items() if name not in _SCOPE_WORDS}
+        return namespace, {**rest, "run_id": words.run_id}
 
     def _scope(self, options: Mapping[str, Any]) -> Scope:
         return self._tool.scope_and_filter(self._words(options), None)[0]
@@ -285,33 +303,62 @@ class MemoryManage:
     def _next_position(self, namespace: Namespace, options: Mapping[str, Any]) -> int:
         """A conversation that is added to goes on where it ended."""
         conversation = options.get("conversation_id") or options.get("run_id")
-        if not conversation:
+        if conversation is None:
             return 0
-        condition = parse_filter({"conversation_id": str(conversation)}, tz=UTC)
-        scope = Scope.of(namespace, exact=True)
-        rows = self._tool.page(scope, PageRequest(condition=condition, limit=LIST_LIMIT))
-        return max((row.memory.turn.position + 1 for row in rows if row.memory.turn), default=0)
+        check_text(conversation, "conversation_id")
+        scope, position = Scope.of(namespace, exact=True), 0
+        # A page is ordered by time, not by position: go on until nothing lies beyond.
+        while turns := self._turns(scope, conversation, position):
+            position = 1 + max(turn.position for turn in turns)
+        return position
+
+    def _turns(self, scope: Scope, conversation: str, position: int) -> Sequence[Turn]:
+        wanted = {"conversation_id": conversation, "position": {"gte": position}}
+        request = PageRequest(condition=parse_filter(wanted, tz=UTC), limit=LIST_LIMIT)
+        return [row.memory.turn for row in self._tool.page(scope, request) if row.memory.turn]
+
+    def _stored_alone(self, call: "_Call", new: NewMemory) -> Written:
+        (result,) = self._results(call, [new])
+        raise_if_failed(result)
+        return Written(results=(write_item(result),))
 
     def _stored(
-        self,
-        namespace: Namespace,
-        prepared: Sequence[NewMemory | Skipped | WriteResult],
-        options: Mapping[str, Any],
-        *,
-        alone: bool = False,
+        self, call: "_Call", prepared: Sequence[NewMemory | Skipped | WriteResult]
     ) -> Written:
         news = [item for item in prepared if isinstance(item, NewMemory)]
-        if options.get("mode") == "async":
-            for new in news:
-                self._tool.store_later(namespace, new)
-            stored = iter([WriteResult(status=Status.QUEUED)] * len(news))
-        else:
-            key = options.get("idempotency_key")
-            results = self._tool.store(namespace, news, idempotency_key=key)
-            if alone:
-                raise_if_failed(results[0])
-            stored = iter(results)
+        stored = iter(self._results(call, news))
         return Written(results=tuple(_item(item, stored) for item in prepared))
+
+    def _results(self, call: "_Call", news: Sequence[NewMemory]) -> Sequence[WriteResult]:
+        key = call.options.get("idempotency_key")
+        if call.options.get("mode") != "async":
+            return self._tool.store(call.namespace, news, idempotency_key=key, request=call.request)
+        if key is not None:
+            message = "an asynchronous add takes no idempotency_key: it joins a group of others"
+            raise InputError(message)
+        return [self._queued(call.namespace, new) for new in news]
+
+    def _queued(self, namespace: Namespace, new: NewMemory) -> WriteResult:
+        try:
+            self._tool.store_later(namespace, new)
+        except InputError as error:
+            return refused(error)
+        return WriteResult(status=Status.QUEUED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A write as it was asked for: where to, how, and what tells it from another call."""
+
+    namespace: Namespace
+    options: Mapping[str, Any]
+    request: object
+
+
+def _request(content: object, options: Mapping[str, Any]) -> object:
+    """What was asked for, however often: not what the clock or the store made of it."""
+    given = sorted((name, value) for name, value in options.items() if value is not None)
+    return content, [pair for pair in given if pair[0] != "idempotency_key"]
 
 
 def _messages(content: object) -> Sequence[Message]:
@@ -336,4 +383,4 @@ def _as_new(memory: object, options: Mapping[str, Any]) -> NewMemory:
     if not isinstance(memory, NewMemory):
         message = f"add_many takes texts, records and NewMemory, not {type(memory).__name__}"
         raise InputError(message)
-    return memory
+    return completed(memory, options)

@@ -1,9 +1,9 @@
-"""The keyword arguments of the public methods, as types, and the check that catches a misspelt one."""
+"""The keyword arguments of the public methods, and the check that catches a misspelt one."""
 
 import difflib
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args, get_origin
 
 from memory_tool.errors import InputError
 from memory_tool.model import Json, Vector
@@ -61,44 +61,43 @@ class ManyOptions(ScopeOptions, total=False):
     on_duplicate: Literal["skip", "update", "fail", "keep"]
 
 
-class SearchOptions(ReadScopeOptions, total=False):
-    """How a search is done."""
+class ConditionOptions(ReadScopeOptions, total=False):
+    """Which memories of the scope are meant."""
 
-    mode: Literal["auto", "keyword", "vector", "hybrid"]
     filters: object
-    limit: int
-    cursor: str | None
-    threshold: float | None
     since: When | None
     until: When | None
     types: Sequence[str]
     tags: Sequence[str]
-    now: datetime | None
     tz: str | None
+
+
+class SearchOptions(ConditionOptions, total=False):
+    """How a search is done."""
+
+    mode: Literal["auto", "keyword", "vector", "hybrid"]
+    limit: int
+    cursor: str | None
+    threshold: float | None
+    now: datetime | None
     explain: bool
     on_degraded: Literal["flag", "raise"]
     query_embedding: Vector | Sequence[float] | None
     space: str | None
 
 
-class ListOptions(ReadScopeOptions, total=False):
+class ListOptions(ConditionOptions, total=False):
     """Options of a listing."""
 
-    filters: object
     limit: int
     cursor: str | None
-    since: When | None
-    until: When | None
-    types: Sequence[str]
-    tags: Sequence[str]
-    tz: str | None
 
 
 class GetOptions(ReadScopeOptions, total=False):
     """Which version of a memory to read."""
 
     version: int | None
-    as_of: datetime | None
+    as_of: datetime | str | None
 
 
 class UpdateOptions(ReadScopeOptions, total=False):
@@ -119,16 +118,23 @@ class UpdateOptions(ReadScopeOptions, total=False):
 
 
 def check_names(options: Mapping[str, object], kind: type) -> None:
-    """Refuse an option that the method doesn't know.
+    """Refuse an option that the method doesn't know, or a word that an option doesn't take.
 
     Raises:
-        InputError: With the nearest known name.
+        InputError: With the nearest known name, or the words that there are.
     """
-    known = kind.__annotations__.keys() | {
-        name for base in kind.__mro__ for name in getattr(base, "__annotations__", {})
-    }
-    for name in options:
+    known = kind.__annotations__
+    for name, value in options.items():
         if name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
             message = f"there is no option {name!r}; did you mean {nearest!r}?"
             raise InputError(message)
+        words = _words(known[name])
+        if words and value is not None and value not in words:
+            message = f"{name} is one of {', '.join(words)}, not {value!r}"
+            raise InputError(message)
+
+
+def _words(annotation: object) -> Sequence[str]:
+    """The words of a Literal; none of any other type."""
+    return get_args(annotation) if get_origin(annotation) is Literal else ()

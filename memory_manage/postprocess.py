@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from memory_manage.calibration import Calibration
 from memory_manage.scoring import (
@@ -12,15 +12,14 @@ from memory_manage.scoring import (
     recency_of,
     score,
 )
-from memory_tool.model import Arm, Hit
+from memory_tool.model import Hit
 
 CONFIDENT: Final = 0.8
 """Calibrated similarity from which the first result counts as an answer: half-way between the least
 relevant pairs (0.7) and near paraphrases (0.9)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
+class Scored(NamedTuple):
     """A hit with its score and the parts that made it."""
 
     hit: Hit
@@ -32,8 +31,7 @@ class Scored:
     @property
     def has_keyword(self) -> bool:
         """Whether an exact word was found in it."""
-        keyword = self.hit.arms.get(Arm.KEYWORD)
-        return keyword is not None and keyword.rank is not None
+        return self.hit.keyword_rank is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memory_tool.errors import InputError
 from memory_tool.filters import all_of, parse_filter
 from memory_tool.model import Filter
-from memory_tool.tool import memory_type_of
+from memory_tool.validation import memory_type_of
 
 
-def zone_of(name: str | None, default: str) -> tzinfo:
+def zone_of(name: object, default: str) -> tzinfo:
     """The zone of bare dates: the one named, else the setting's, else the machine's.
 
     Raises:
@@ -21,7 +21,7 @@ def zone_of(name: str | None, default: str) -> tzinfo:
     if not chosen:
         return datetime.now().astimezone().tzinfo or UTC
     try:
-        return ZoneInfo(chosen)
+        return ZoneInfo(str(chosen))
     except (ZoneInfoNotFoundError, ValueError) as error:
         message = f"{chosen!r} is no known time zone"
         raise InputError(message) from error
@@ -35,10 +35,10 @@ def option_filter(options: Mapping[str, Any], tz: tzinfo) -> Filter:
         if value is not None:
             conditions.append(parse_filter({"event_time": {operator: _when(value)}}, tz=tz))
     if options.get("types"):
-        types = [memory_type_of(kind).value for kind in options["types"]]
+        types = [memory_type_of(kind).value for kind in _texts(options["types"], "types")]
         conditions.append(parse_filter({"type": {"in": types}}, tz=tz))
     if options.get("tags"):
-        conditions.append(parse_filter({"tags": {"in": _texts(options["tags"])}}, tz=tz))
+        conditions.append(parse_filter({"tags": {"in": _texts(options["tags"], "tags")}}, tz=tz))
     return all_of(*conditions)
 
 
@@ -47,9 +47,9 @@ def _when(value: object) -> object:
     return value.isoformat() if is_bare and isinstance(value, date) else value
 
 
-def _texts(value: object) -> list[str]:
+def _texts(value: object, what: str) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        message = f"tags must be a list of texts, not {type(value).__name__}"
+        message = f"{what} must be a list of texts, not {type(value).__name__}"
         raise InputError(message)
     return list(value)
 

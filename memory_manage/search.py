@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from memory_manage.calibration import calibration_for
 from memory_manage.cursors import (
+    LIMIT_MAX,
     SearchCursor,
     fingerprint,
     read_search_cursor,
@@ -26,7 +27,6 @@ from memory_tool.tool import MemoryTool
 from memory_tool.validation import check_embedding, check_text, check_time
 
 LIMIT: Final = 5
-LIMIT_MAX: Final = 1000
 DEPTH: Final = 100
 """Least candidates of each arm: at 20, with nothing filled in, a tenth of the quality is lost."""
 
@@ -56,12 +56,12 @@ class Search:
         self._threshold = _threshold(options.get("threshold"), tool.settings.threshold)
         check_time(options.get("now"), "now")
         self._question = fingerprint(
-            query, scope, condition, options.get("mode"), self._threshold, options.get("since"),
-            options.get("until"), options.get("types"), options.get("tags"),
-        )  # fmt: skip
+            query, scope, self._condition, options.get("mode"), self._threshold
+        )
         text = options.get("cursor")
         cursor = read_search_cursor(self._question, text) if text else None
         self._offset = cursor.offset if cursor else 0
+        self._reach = cursor.reach if cursor else self._limit
         self._now: datetime | None = cursor.now if cursor else options.get("now")
         self._scored: tuple[Scored, ...] = ()
 
@@ -72,14 +72,13 @@ class Search:
             Degraded: A part is missing and the caller asked for an error in that case.
             Unavailable: The record store can't be reached.
         """
-        wanted = self._offset + self._limit
         query = Query(
             text=self._text,
             scope=self._scope,
             strategy=self._choice.strategy,
             filter=self._condition,
-            limit=wanted,
-            depth=max(DEPTH, 2 * wanted),
+            limit=self._reach,
+            depth=max(DEPTH, 2 * self._reach),
             vector=self._query_vector(),
         )
         answer = self._tool.search(query, self._rank)
@@ -130,17 +129,13 @@ class Search:
         end = self._offset + self._limit
         if end >= len(self._scored) or self._now is None:
             return None
-        return write_search_cursor(self._question, SearchCursor(offset=end, now=self._now))
+        cursor = SearchCursor(offset=end, reach=self._reach, now=self._now)
+        return write_search_cursor(self._question, cursor)
 
     def _explanation(self, item: Scored, found: FoundMemory) -> Explanation:
         hit = item.hit
         return Explanation(
-            arms={
-                arm.value: ArmExplanation(
-                    rank=said.rank, score=said.score, filled_in=said.filled_in
-                )
-                for arm, said in hit.arms.items()
-            },
+            arms=_arms(hit),
             cosine=hit.cosine,
             calibrated=item.calibrated,
             fusion=repr(self._choice.strategy.fusion),
@@ -151,6 +146,18 @@ class Search:
             filters="none" if self._condition == EVERYTHING else repr(self._condition),
             tier=found.memory.tier.value,
         )
+
+
+def _arms(hit: Hit) -> Mapping[str, ArmExplanation]:
+    said = {
+        "vector": (hit.vector_rank, hit.cosine),
+        "keyword": (hit.keyword_rank, hit.keyword_score),
+    }
+    return {
+        arm: ArmExplanation(rank=rank, score=score, filled_in=rank is None)
+        for arm, (rank, score) in said.items()
+        if score is not None
+    }
 
 
 def _threshold(given: object, default: float) -> float:

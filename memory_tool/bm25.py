@@ -44,14 +44,18 @@ class Bm25Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldWeights:
-    """How much a match counts in each field. Query words are looked for in words and extra words.
+    """How much a match counts in each field; a field of weight 0 is not searched.
 
     Attributes:
-        words: The text itself; 1 keeps plain BM25.
+        words: The text itself. 1 keeps plain BM25, and 2 would only double the other two.
         bigrams: Pairs of neighbouring Chinese characters, which find what the segmentation of text
-            or question cut otherwise.
-        extra: Tags, source and metadata strings: they name what a memory is about, but hold
-            words that many memories share.
+            or question cut otherwise. With 0.3 a pair counts 0.3 times what a word as rare counts.
+            Measured on four Chinese sets with weights 0, 0.3 and 1, NDCG@10 was .703 .701 .690,
+            .489 .514 .516, .987 .991 .991 and .976 .981 .980, flat between 0.2 and 0.5; English
+            lost up to .002 at 0.3 and .02 at 1. Measure again when the tokeniser's bigrams change.
+        extra: Tags, source and metadata strings, in which the words of the question are looked
+            for. A tag is short, so at 0.3 it is about a third of a word of the text, at 1 it would
+            rank above it. Not measured, as no set has tags: change it when one has.
     """
 
     words: float = 1.0

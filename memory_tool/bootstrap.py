@@ -17,10 +17,10 @@ from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_migrations import migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
-from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError
+from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
-from memory_tool.errors import MissingExtra, SettingsError
+from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.log import logger, stay_quiet_by_default
@@ -97,9 +97,10 @@ def open_tool(
 
 
 def _open_stores(settings: Settings, given: Given, on_progress: Callable[[str], None]) -> Stores:
-    identity = open_folder(settings.data_dir)
+    # First the server: where it runs as another user it makes the folder so that both can enter.
     database = _database(settings, on_progress)
     try:
+        identity = open_folder(settings.data_dir)
         return _joined(settings, given, identity, database)
     except BaseException:
         database.close()
@@ -118,8 +119,10 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
     server = EmbeddedPostgres(settings.data_dir, on_progress=on_progress)
     try:
         server.start()
-    except EmbeddedPostgresError as error:
+    except PostgresNotInstalled as error:
         raise MissingExtra(str(error)) from error
+    except EmbeddedPostgresError as error:
+        raise Unavailable(str(error)) from error
     return _Database(
         app=server.conninfo(role=Role.APP),
         worker=server.conninfo(role=Role.WORKER),
@@ -152,7 +155,10 @@ def _joined(settings: Settings, given: Given, identity: str, database: _Database
         space=_Remembered(records.active_space),
     )
     keyword_index = given.keyword_index or _tantivy_index(settings, identity)
-    targets = [*_keyword_targets(settings, given, identity), *_vector_targets(settings, given, log, vector_index)]
+    targets = [
+        *_keyword_targets(settings, given, identity),
+        *_vector_targets(settings, given, log, vector_index),
+    ]
     return Stores(
         records=records,
         reader=PostgresRecordReader(app, records),

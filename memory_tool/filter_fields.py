@@ -187,6 +187,11 @@ def typed(comparison: Comparison, tz: tzinfo) -> Filter:
     return Comparison(name=name, operator=operator, value=converted, metadata=located.metadata)
 
 
+def any_of(parts: tuple[Filter, ...]) -> Filter:
+    """One filter that is true when any part is; a single part stands for itself."""
+    return parts[0] if len(parts) == 1 else AnyOf(parts=parts)
+
+
 def _located(comparison: Comparison) -> Comparison:
     name = comparison.name
     if comparison.metadata or name in _RECORD_FIELDS:
@@ -274,7 +279,7 @@ def _at_times(comparison: Comparison, tz: tzinfo) -> Filter:
     if all(stop is None for _, stop in spans):
         starts = tuple(start for start, _ in spans)
         return Comparison(name=name, operator=operator, value=starts)
-    within = AnyOf(parts=tuple(_at_time(name, "eq", each) for each in spans))
+    within = any_of(tuple(_at_time(name, "eq", each) for each in spans))
     return within if operator == "in" else NotThis(part=within)
 
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.errors import InvalidFilter
-from memory_tool.filter_fields import written
+from memory_tool.filter_fields import any_of, written
 from memory_tool.filter_values import shown
-from memory_tool.model import AllOf, AnyOf, Filter, NotThis, Operator, Scalar
+from memory_tool.model import AllOf, Filter, NotThis, Operator, Scalar
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>'(?:[^']|'')*+'|"(?:[^"]|"")*+")"""
@@ -127,8 +127,7 @@ class _Reader:
         return condition
 
     def _condition(self) -> Filter:
-        parts = self._separated("or", self._either)
-        return parts[0] if len(parts) == 1 else AnyOf(parts=parts)
+        return any_of(self._separated("or", self._either))
 
     def _either(self) -> Filter:
         parts = self._separated("and", self._single)

@@ -33,6 +33,7 @@ from memory_tool.filter_fields import (
     SCOPE_WORDS,
     SOURCE_PREFIX,
     Kind,
+    any_of,
     kind_of,
     typed,
     written,
@@ -195,8 +196,7 @@ def _resolved(condition: Filter, tz: tzinfo) -> Filter:
         case AllOf():
             return all_of(*(_resolved(part, tz) for part in condition.parts))
         case AnyOf():
-            parts = tuple(_resolved(part, tz) for part in condition.parts)
-            return parts[0] if len(parts) == 1 else AnyOf(parts=parts)
+            return any_of(tuple(_resolved(part, tz) for part in condition.parts))
         case NotThis():
             return NotThis(part=_resolved(condition.part, tz))
         case Comparison():

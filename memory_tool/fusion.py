@@ -1,23 +1,14 @@
 """Ranked lists into one. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from memory_tool.model import Arm, ArmScore, Candidate, Fusion, MemoryId, ReciprocalRank
+from memory_tool.model import Arm, Candidate, Fusion, Hit, MemoryId, Outline, ReciprocalRank
 
 Ranking: TypeAlias = Mapping[MemoryId, tuple[int, Candidate]]
-"""For each memory its rank from 1 and its best chunk in one arm."""
+"""For each memory its rank from 1 and its best chunk in one arm, best first."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fused:
-    """A memory with its relevance in [0, 1] and what each arm said."""
-
-    memory_id: MemoryId
-    ordinal: int
-    relevance: float
-    arms: Mapping[Arm, ArmScore]
+NOT_RANKED: Final[tuple[None, None]] = (None, None)
 
 
 def ranking(candidates: Sequence[Candidate]) -> Ranking:
@@ -25,41 +16,60 @@ def ranking(candidates: Sequence[Candidate]) -> Ranking:
 
     Equal scores are ordered by id, so that an answer never depends on the order of arrival.
     """
-    ordered = sorted(candidates, key=lambda found: (-found.score, found.memory_id, found.ordinal))
     best: dict[MemoryId, tuple[int, Candidate]] = {}
-    for candidate in ordered:
+    for candidate in best_first(candidates):
         if candidate.memory_id not in best:
             best[candidate.memory_id] = (len(best) + 1, candidate)
     return best
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """By falling score, then by id and chunk."""
+    return sorted(candidates, key=_order)
+
+
+def _order(candidate: Candidate) -> tuple[float, MemoryId, int]:
+    return (-candidate.score, candidate.memory_id, candidate.ordinal)
 
 
 def fuse(
     rankings: Mapping[Arm, Ranking],
     filled: Mapping[MemoryId, Candidate],
     fusion: Fusion,
-) -> list[Fused]:
-    """One list, best first.
+    outlines: Mapping[MemoryId, Outline],
+) -> list[Hit]:
+    """One list of hits; the brain orders them.
 
     Args:
         rankings: What each arm found.
         filled: Similarities of memories that only the keyword arm found.
         fusion: How to combine.
+        outlines: The light columns of every memory in the rankings.
     """
     if isinstance(fusion, ReciprocalRank):
         relevances = _by_rank(rankings, fusion.k)
     else:
         weights = {Arm.VECTOR: fusion.vector, Arm.KEYWORD: fusion.keyword}
         relevances = _by_score(rankings, filled, weights)
-    fused = [
-        Fused(
-            memory_id=memory_id,
-            ordinal=_ordinal(memory_id, rankings, filled),
-            relevance=relevance,
-            arms=_arms(memory_id, rankings, filled),
+    vector, keyword = rankings.get(Arm.VECTOR, {}), rankings.get(Arm.KEYWORD, {})
+    hits = []
+    for memory_id, relevance in relevances.items():
+        near_rank, near = vector.get(memory_id, NOT_RANKED)
+        near = near or filled.get(memory_id)
+        said_rank, said = keyword.get(memory_id, NOT_RANKED)
+        best = near or said
+        hits.append(
+            Hit(
+                outlines[memory_id],
+                best.ordinal if best else 0,
+                relevance,
+                near_rank,
+                near.score if near else None,
+                said_rank,
+                said.score if said else None,
+            )
         )
-        for memory_id, relevance in relevances.items()
-    ]
-    return sorted(fused, key=lambda item: (-item.relevance, item.memory_id))
+    return hits
 
 
 def _by_rank(rankings: Mapping[Arm, Ranking], k: int) -> dict[MemoryId, float]:
@@ -72,8 +82,8 @@ def _by_rank(rankings: Mapping[Arm, Ranking], k: int) -> dict[MemoryId, float]:
     sums: dict[MemoryId, float] = {}
     for found in rankings.values():
         for memory_id, (rank, _) in found.items():
-            sums[memory_id] = sums.get(memory_id, 0.0) + 1 / (k + rank)
-    return {memory_id: total / most for memory_id, total in sums.items()}
+            sums[memory_id] = sums.get(memory_id, 0.0) + 1 / (k + rank) / most
+    return sums
 
 
 def _by_score(
@@ -102,25 +112,3 @@ def _scaled(scores: Mapping[MemoryId, float], *, from_zero: bool) -> dict[Memory
     if width <= 0:
         return dict.fromkeys(scores, 1.0)
     return {memory_id: (score - low) / width for memory_id, score in scores.items()}
-
-
-def _ordinal(
-    memory_id: MemoryId, rankings: Mapping[Arm, Ranking], filled: Mapping[MemoryId, Candidate]
-) -> int:
-    for arm in (Arm.VECTOR, Arm.KEYWORD):
-        if memory_id in rankings.get(arm, {}):
-            return rankings[arm][memory_id][1].ordinal
-    return filled[memory_id].ordinal
-
-
-def _arms(
-    memory_id: MemoryId, rankings: Mapping[Arm, Ranking], filled: Mapping[MemoryId, Candidate]
-) -> Mapping[Arm, ArmScore]:
-    scores = {
-        arm: ArmScore(rank=found[memory_id][0], score=found[memory_id][1].score)
-        for arm, found in rankings.items()
-        if memory_id in found
-    }
-    if Arm.VECTOR not in scores and memory_id in filled:
-        scores[Arm.VECTOR] = ArmScore(rank=None, score=filled[memory_id].score, filled_in=True)
-    return scores

@@ -89,7 +89,8 @@ class OverlayState:
         if within is not None:
             keys = self.log.keys
             current = np.array([p for p in current if keys[p][0] in within], np.int64)
-        scores = self.log.buffer[current] @ vector
+        # einsum, not BLAS: on a busy machine waiting for its threads costs more than the sum.
+        scores = np.einsum("nd,d->n", self.log.buffer[current], vector)
         if len(current) > depth:
             best = np.argpartition(-scores, depth)[:depth]
             current, scores = current[best], scores[best]

@@ -3,14 +3,13 @@
 Validate, hash, chunk, tokenise ∥ embed.
 """
 
+import dataclasses
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeAlias
-
-import numpy as np
 
 from memory_tool.chunking.prose import Span, fits_one_chunk, split_prose
 from memory_tool.errors import InputError, InvalidEmbedding, Unavailable
@@ -70,8 +69,8 @@ class Preparer:
 
     def prepare(self, news: Sequence[NewMemory]) -> list[Put | InputError]:
         """One prepared memory for each, in order, or what is wrong with it."""
-        space = self._space()
-        checked = [self._checked(new, space) for new in news]
+        self._space()
+        checked = [self._checked(new) for new in news]
         good = [new for new in checked if isinstance(new, NewMemory)]
         spans = [self._spans(new) for new in good]
         chunks = iter(self._chunked(good, spans))
@@ -85,18 +84,27 @@ class Preparer:
         new = NewMemory(content=content)
         return self._chunked([new], [self._spans(new)])[0]
 
-    def _checked(self, new: NewMemory, space: EmbeddingSpace) -> NewMemory | InputError:
+    def check(self, new: NewMemory) -> NewMemory:
+        """The memory in plain values, its embedding of unit length.
+
+        Raises:
+            InputError: It can't be stored.
+        """
+        good = check_new(
+            new,
+            content_bytes=self._limits.content_bytes,
+            metadata_bytes=self._limits.metadata_bytes,
+        )
+        if good.embedding is None:
+            return good
+        unit = check_embedding(good.embedding, self._space(), good.space)
+        return dataclasses.replace(good, embedding=unit)
+
+    def _checked(self, new: NewMemory) -> NewMemory | InputError:
         try:
-            good = check_new(
-                new,
-                content_bytes=self._limits.content_bytes,
-                metadata_bytes=self._limits.metadata_bytes,
-            )
-            if good.embedding is not None:
-                check_embedding(good.embedding, space, good.space)
+            return self.check(new)
         except InputError as error:
             return error
-        return good
 
     def _spans(self, new: NewMemory) -> tuple[Span, ...]:
         whole = (Span(start=0, stop=len(new.content)),)
@@ -127,7 +135,13 @@ class Preparer:
         made = iter(making.result() if making else [])
         return [
             tuple(
-                _chunk(new, ordinal, span, next(tokens), vector=_vector(new, made))
+                _chunk(
+                    new,
+                    ordinal,
+                    span,
+                    next(tokens),
+                    vector=next(made) if new.embedding is None else new.embedding,
+                )
                 for ordinal, span in enumerate(parts)
             )
             for new, parts in zip(news, spans, strict=True)
@@ -142,13 +156,6 @@ class Preparer:
                 return [None] * len(texts)
             # One bad text must not cost its neighbours their vectors.
             return [vector for text in texts for vector in self._embed([text])]
-
-
-def _vector(new: NewMemory, made: Iterator[Vector | None]) -> Vector | None:
-    if new.embedding is None:
-        return next(made)
-    given = np.asarray(new.embedding, np.float32)
-    return given / np.float32(np.linalg.norm(given))
 
 
 def _chunk(

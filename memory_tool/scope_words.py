@@ -25,8 +25,8 @@ class ScopeWords:
     project_id: str | None = None
     run_id: str | None = None
     namespace: NamespaceName | None = None
-    namespaces: Sequence[NamespaceName] = ()
-    exact: bool = False
+    namespaces: Sequence[NamespaceName] | None = None
+    exact: bool | None = None
 
     def joined(self, other: "ScopeWords") -> "ScopeWords":
         """Both together.
@@ -37,10 +37,10 @@ class ScopeWords:
         values: dict[str, object] = {}
         for word in (field.name for field in fields(self)):
             mine, theirs = getattr(self, word), getattr(other, word)
-            if mine and theirs and mine != theirs:
+            if mine is not None and theirs is not None and mine != theirs:
                 message = f"{word} is named twice: {mine!r} and {theirs!r}"
                 raise InvalidScope(message)
-            values[word] = mine or theirs
+            values[word] = theirs if mine is None else mine
         return ScopeWords(**values)  # type: ignore[arg-type] # each value comes from the same field
 
 
@@ -51,7 +51,7 @@ def write_namespace(words: ScopeWords, *, requires: Sequence[str] = ()) -> Names
         ScopeRequired: Nothing, or not all that ``requires`` asks for, is named.
         InvalidScope: Ids and a namespace are mixed, or several namespaces are named.
     """
-    if words.namespaces:
+    if words.namespaces is not None:
         message = "a write goes to one namespace: use namespace=, not namespaces="
         raise InvalidScope(message)
     found = _one(words)
@@ -77,27 +77,30 @@ def read_scope(
         InvalidScope: Two different ids are named for one word.
         TooManyNamespaces: More than 1,000 are named.
     """
-    if words.namespaces:
-        if any(getattr(words, word) for word in (*_IDS, "namespace")) or filtered:
-            message = "name ids or namespaces=[…], not both"
-            raise InvalidScope(message)
-        if len(words.namespaces) > NAMED_MAX:
-            raise TooManyNamespaces
-        return Scope.of(*(named(name) for name in words.namespaces), exact=True)
-    wanted = [_one(choice) for choice in _choices(words, filtered)]
+    if words.namespaces is None:
+        wanted = [_one(choice) for choice in _choices(words, filtered)]
+    else:
+        wanted = _listed(words, words.namespaces, filtered)
     if len(wanted) > NAMED_MAX:
         raise TooManyNamespaces
     for namespace in wanted:
         _require(namespace, requires)
-    return Scope.of(*wanted, exact=words.exact)
+    return Scope.of(*wanted, exact=words.namespaces is not None or bool(words.exact))
 
 
-def named(name: NamespaceName) -> Namespace:
-    """The namespace that a text, a tuple of segments or a namespace names."""
+def named(name: object) -> Namespace:
+    """The namespace that a text, a tuple of segments or a namespace names.
+
+    Raises:
+        InvalidScope: It is none of these.
+    """
     if isinstance(name, Namespace):
         return name
     if isinstance(name, str):
         return Namespace.parse(name)
+    if not isinstance(name, Sequence):
+        message = f"a namespace is a text or a tuple of segments, not {type(name).__name__}"
+        raise InvalidScope(message)
     segments = tuple(name)
     if not segments:
         raise ScopeRequired
@@ -113,6 +116,22 @@ def _one(words: ScopeWords) -> Namespace:
         message = "name ids or a namespace, not both"
         raise InvalidScope(message)
     return named(words.namespace)
+
+
+def _listed(
+    words: ScopeWords,
+    names: object,
+    filtered: Mapping[str, tuple[str, ...]],
+) -> list[Namespace]:
+    if filtered or any(getattr(words, word) is not None for word in (*_IDS, "namespace")):
+        message = "name ids or namespaces=[…], not both"
+        raise InvalidScope(message)
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        message = f"namespaces is a list of names, not {type(names).__name__}"
+        raise InvalidScope(message)
+    if len(names) > NAMED_MAX:
+        raise TooManyNamespaces
+    return [named(name) for name in names]
 
 
 def _choices(words: ScopeWords, filtered: Mapping[str, tuple[str, ...]]) -> list[ScopeWords]:

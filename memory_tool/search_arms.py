@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import numpy as np
+
 from memory_tool.bm25 import CorpusStatistics, best
+from memory_tool.fusion import best_first
 from memory_tool.model import Arm, Candidate, Degradation, MemoryId, Vector
 from memory_tool.overlay import OverlayState
 from memory_tool.ports import ChunkTokens, KeywordQuery, KeywordView, Snapshot, VectorView
@@ -144,7 +147,8 @@ def vectors_from_truth(asked: Asked, snapshot: Snapshot, reason: str) -> ArmAnsw
     if stored is None:
         missing = Degradation(part="vector", reason=f"{reason}; too many vectors to read instead")
         return ArmAnswer(candidates=(), degraded=(missing,))
-    scores = stored.vectors @ vector if stored.references else ()
+    # einsum, not BLAS: on a busy machine waiting for its threads costs more than the sum.
+    scores = np.einsum("nd,d->n", stored.vectors, vector) if stored.references else ()
     found = [
         Candidate(at.ns_id, at.memory_id, at.ordinal, at.version, float(score))
         for at, score in zip(stored.references, scores, strict=True)
@@ -186,5 +190,4 @@ def _changed(states: States, clock: Callable[[int], int], arm: Arm) -> Mapping[M
 
 
 def _cut(candidates: Sequence[Candidate], depth: int) -> tuple[Candidate, ...]:
-    ordered = sorted(candidates, key=lambda found: (-found.score, found.memory_id, found.ordinal))
-    return tuple(ordered[:depth])
+    return tuple(best_first(candidates)[:depth])

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import Final, TypeAlias
 
-from memory_tool.fusion import Fused, Ranking, fuse, ranking
+from memory_tool.fusion import Ranking, fuse, ranking
 from memory_tool.model import (
     Answer,
     Arm,
@@ -34,7 +35,10 @@ Rank: TypeAlias = Callable[[Sequence[Hit], datetime], Sequence[Hit]]
 """The brain's part: the hits of the page, in order, from all hits and the store's clock."""
 
 _BEHIND: Final = "the index is far behind"
-_NUMBER: Final = {Arm.VECTOR: "vector_nseq", Arm.KEYWORD: "keyword_nseq"}
+_NUMBER: Final = {
+    Arm.VECTOR: attrgetter("vector_nseq"),
+    Arm.KEYWORD: attrgetter("keyword_nseq"),
+}
 
 
 class Settling:
@@ -93,8 +97,7 @@ class Settling:
         """Fuse, rank, and fetch the content of the page."""
         rankings = {arm: self._ranking(arm) for arm in self._answers}
         filled = self._filled(rankings)
-        fused = fuse(rankings, filled, self._query.strategy.fusion)
-        hits = [self._hit(item) for item in fused]
+        hits = fuse(rankings, filled, self._query.strategy.fusion, self._outlines)
         page = rank(hits, now)
         rows = self._snapshot.rows([hit.outline.id for hit in page])
         found = tuple(
@@ -110,13 +113,13 @@ class Settling:
 
     def _current(self, arm: Arm, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those whose row may be seen and still is the one that the arm scored."""
-        name = _NUMBER[arm]
+        number = _NUMBER[arm]
         outlines = self._outlines
         return [
             found
             for found in candidates
-            if found.memory_id in outlines
-            and getattr(outlines[found.memory_id], name) == found.version
+            if (outline := outlines.get(found.memory_id)) is not None
+            and number(outline) == found.version
         ]
 
     def _filled(self, rankings: Mapping[Arm, Ranking]) -> Mapping[MemoryId, Candidate]:
@@ -131,16 +134,6 @@ class Settling:
         ]
         scored = self._current(Arm.VECTOR, list(vector.similar(missing))) if missing else []
         return {memory_id: found for memory_id, (_, found) in ranking(scored).items()}
-
-    def _hit(self, item: Fused) -> Hit:
-        vector = item.arms.get(Arm.VECTOR)
-        return Hit(
-            outline=self._outlines[item.memory_id],
-            ordinal=item.ordinal,
-            relevance=item.relevance,
-            cosine=None if vector is None else vector.score,
-            arms=item.arms,
-        )
 
 
 def _extended(state: OverlayState, rows: Sequence[OverlayRow], clock: int) -> OverlayState:

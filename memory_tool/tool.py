@@ -1,6 +1,5 @@
 """MemoryTool, the front door of the hands: store, search, read, change, delete."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from memory_tool.embedding_cache import CachedEmbedder
 from memory_tool.errors import InputError, NotFound, SpaceMismatch, ThreefoldError
 from memory_tool.filters import all_of, parse_filter, split_scope
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.log import logger
 from memory_tool.metrics import Metrics
 from memory_tool.model import (
     Answer,
@@ -19,7 +19,6 @@ from memory_tool.model import (
     EmbeddingSpace,
     Filter,
     Found,
-    Hit,
     Json,
     Memory,
     MemoryId,
@@ -44,13 +43,14 @@ from memory_tool.ports import (
     SpaceRegistry,
     VectorIndex,
 )
-from memory_tool.prepare import Preparer, PrepareLimits
+from memory_tool.prepare import PrepareLimits, Preparer
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
 from memory_tool.settling import Rank
+from memory_tool.validation import checked_id, memory_type_of
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import WritePath, WriteRules, raise_if_failed
 from memory_tool.write_plan import decide_duplicates
@@ -109,6 +109,7 @@ class MemoryTool:
         self._queue = WriteQueue(
             self._write.store, items=settings.group_items, seconds=settings.group_seconds
         )
+        self._queue_failure: Exception | None = None
         self._closed = False
 
     def _write_path(self, retry: RetryPolicy, decide: Decide) -> WritePath:
@@ -216,20 +217,45 @@ class MemoryTool:
         news: Sequence[NewMemory],
         *,
         idempotency_key: str | None = None,
+        request: object = None,
     ) -> tuple[WriteResult, ...]:
         """See :meth:`memory_tool.write_path.WritePath.store`."""
-        return self._write.store(namespace, news, idempotency_key=idempotency_key)
+        self._check_open()
+        return self._write.store(namespace, news, idempotency_key=idempotency_key, request=request)
 
     def store_later(self, namespace: Namespace, new: NewMemory) -> "Future[WriteResult]":
-        """Queue one memory for a grouped commit; durable once the future has a result."""
-        return self._queue.put(namespace, new)
+        """Queue one memory for a grouped commit; durable once the future has a result.
+
+        Raises:
+            InputError: It can't be stored.
+        """
+        self._check_open()
+        self._write.check(new)
+        future = self._queue.put(namespace, new)
+        future.add_done_callback(self._note_failure)
+        return future
+
+    def _note_failure(self, future: "Future[WriteResult]") -> None:
+        try:
+            raise_if_failed(future.result())
+        except Exception as error:  # noqa: BLE001 - whatever it is, flush() has to tell it
+            logger().warning("job_failed", job="asynchronous add", reason=str(error))
+            self._queue_failure = self._queue_failure or error
 
     def flush(self) -> None:
-        """Wait until every queued memory is stored or has failed."""
+        """Wait until every queued memory is stored or has failed.
+
+        Raises:
+            ThreefoldError: What went wrong first with a memory queued since the last flush.
+        """
         self._queue.flush()
+        failure, self._queue_failure = self._queue_failure, None
+        if failure is not None:
+            raise failure
 
     def search(self, query: Query, rank: Rank) -> Answer:
         """See :meth:`memory_tool.read_path.ReadPath.search`."""
+        self._check_open()
         return self._read.search(query, rank)
 
     def fetch(self, scope: Scope, memory_id: MemoryId) -> StoredRow:
@@ -238,7 +264,8 @@ class MemoryTool:
         Raises:
             NotFound: There is none with this id in the scope.
         """
-        row = self._stores.reader.fetch(scope, [checked_id(memory_id)]).get(memory_id)
+        known = checked_id(memory_id)
+        row = self._reader.fetch(scope, [known]).get(known)
         if row is None:
             message = f"there is no memory {memory_id} in this scope"
             raise NotFound(message)
@@ -246,7 +273,7 @@ class MemoryTool:
 
     def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
         """A page of a listing, newest first."""
-        return self._stores.reader.page(scope, request)
+        return self._reader.page(scope, request)
 
     def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
         """The kept versions of a memory and the current one, oldest first.
@@ -254,7 +281,7 @@ class MemoryTool:
         Raises:
             NotFound: There is none with this id in the scope.
         """
-        versions = self._stores.reader.history(scope, checked_id(memory_id))
+        versions = self._reader.history(scope, checked_id(memory_id))
         if not versions:
             message = f"there is no memory {memory_id} in this scope"
             raise NotFound(message)
@@ -270,10 +297,10 @@ class MemoryTool:
         idempotency_key: str | None = None,
     ) -> WriteResult:
         """Change one memory; see :meth:`memory_tool.write_path.WritePath.revise`."""
-        namespace = self.fetch(scope, memory_id).memory.namespace
+        found = self.fetch(scope, memory_id).memory
         return self._write.revise(
-            namespace,
-            memory_id,
+            found.namespace,
+            found.id,
             patch,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
@@ -285,19 +312,20 @@ class MemoryTool:
         Raises:
             NotFound: There never was one with this id in the scope.
         """
-        row = self._stores.reader.fetch(scope, [checked_id(memory_id)]).get(memory_id)
+        known = checked_id(memory_id)
+        row = self._reader.fetch(scope, [known]).get(known)
         if row is None:
-            if memory_id in self._stores.reader.deleted(scope, [memory_id]):
-                return WriteResult(status=Status.ALREADY_DELETED, id=memory_id)
+            if known in self._reader.deleted(scope, [known]):
+                return WriteResult(status=Status.ALREADY_DELETED, id=known)
             message = f"there is no memory {memory_id} in this scope"
             raise NotFound(message)
-        return self._write.remove(row.memory.namespace, [memory_id])[0]
+        return self._write.remove(row.memory.namespace, [known])[0]
 
     def remove_all(self, scope: Scope, condition: Filter) -> int:
         """Delete every memory of the scope that meets the condition; how many there were."""
         deleted = 0
         request = PageRequest(condition=condition, limit=_DELETE_PAGE)
-        while rows := self._stores.reader.page(scope, request):
+        while rows := self._reader.page(scope, request):
             by_namespace: dict[Namespace, list[MemoryId]] = {}
             for row in rows:
                 by_namespace.setdefault(row.memory.namespace, []).append(row.memory.id)
@@ -315,7 +343,7 @@ class MemoryTool:
             "p50_retrieve_latency": metrics.percentile("retrieve", 0.50),
             "p95_retrieve_latency": metrics.percentile("retrieve", 0.95),
             "cache_hit_rate": self._embedder.hits / asked if asked else 0.0,
-            **self._stores.reader.counts(),
+            **self._reader.counts(),
         }
 
     def apply_now(self) -> bool:
@@ -332,6 +360,16 @@ class MemoryTool:
             "embedder": lambda: self._embedder.embed_queries(["ok"]),
         }
         return {name: _checked(check) for name, check in checks.items()}
+
+    @property
+    def _reader(self) -> RecordReader:
+        self._check_open()
+        return self._stores.reader
+
+    def _check_open(self) -> None:
+        if self._closed:
+            message = "the memory is closed: open it again"
+            raise InputError(message)
 
     def close(self) -> None:
         """Store what is queued, end the threads, close the stores. May be called twice."""
@@ -373,36 +411,6 @@ def check_space(recorded: EmbeddingSpace, given: EmbeddingSpace) -> None:
             "open it with the recorded model, or run `threefold reembed --model …`"
         )
         raise SpaceMismatch(message)
-
-
-def memory_type_of(name: MemoryType | str) -> MemoryType:
-    """The type of that name.
-
-    Raises:
-        InputError: There is none.
-    """
-    try:
-        return MemoryType(name)
-    except ValueError as error:
-        known = ", ".join(MemoryType)
-        message = f"{name!r} is no memory type; known are {known}"
-        raise InputError(message) from error
-
-
-_ID: Final = re.compile("[0-9a-f]{32}")
-
-
-def checked_id(memory_id: object) -> MemoryId:
-    """The id, also when it was written with hyphens or capitals.
-
-    Raises:
-        NotFound: It can't be the id of any memory.
-    """
-    plain = str(memory_id).replace("-", "").lower()
-    if not _ID.fullmatch(plain):
-        message = f"there is no memory {memory_id!r}: ids have 32 hexadecimal digits"
-        raise NotFound(message)
-    return plain
 
 
 def _words_of(metadata: Mapping[str, Json]) -> tuple[ScopeWords, Mapping[str, Json]]:

@@ -1,10 +1,12 @@
 """What may be stored, checked before any I/O. Pure."""
 
+import dataclasses
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
@@ -14,10 +16,22 @@ from memory_tool.errors import (
     InvalidEmbedding,
     InvalidText,
     InvalidTime,
+    NotFound,
     SpaceMismatch,
     TooLarge,
 )
-from memory_tool.model import EmbeddingSpace, Json, NewMemory, Patch, Unset, Vector
+from memory_tool.model import (
+    EmbeddingSpace,
+    Json,
+    MemoryId,
+    MemoryType,
+    NewMemory,
+    OnDuplicate,
+    Patch,
+    Turn,
+    Unset,
+    Vector,
+)
 
 DEPTH_MAX: Final = 8
 TAGS_MAX: Final = 100
@@ -25,7 +39,11 @@ NAME_MAX: Final = 512
 STARS: Final = range(1, 6)
 NORM_MIN: Final = 1e-6
 
+POSITION_MAX: Final = 2**31 - 1
+"""Last position of a message in its conversation: PostgreSQL's int."""
+
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
+_ID: Final = re.compile("[0-9a-f]{32}")
 
 
 def check_text(text: object, what: str, *, longest: int = NAME_MAX * 4) -> str:
@@ -71,6 +89,11 @@ def check_time(time: object, what: str) -> None:
     if time.utcoffset() is None:
         message = f"{what} has no time zone: add one, e.g. tzinfo=datetime.UTC"
         raise InvalidTime(message)
+    try:
+        time.astimezone(UTC)
+    except OverflowError as error:
+        message = f"{what} lies outside the years 1 to 9999 in UTC: {time.isoformat()}"
+        raise InvalidTime(message) from error
 
 
 def check_json(value: object, what: str, *, largest: int) -> Mapping[str, Json]:
@@ -95,13 +118,10 @@ def _plain(value: object, what: str, depth: int) -> Json:
     if depth < 0:
         message = f"{what} is nested deeper than {DEPTH_MAX} levels"
         raise InputError(message)
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            message = f"{what} holds {value}, which JSON has no word for"
-            raise InputError(message)
-        return value
+    if isinstance(value, int | float):
+        return _plain_number(value, what)
     if isinstance(value, str):
         found = _UNSTORABLE.search(value)
         if found:
@@ -109,6 +129,18 @@ def _plain(value: object, what: str, depth: int) -> Json:
             raise InvalidText(message)
         return value
     return _plain_container(value, what, depth)
+
+
+def _plain_number(value: float, what: str) -> Json:
+    if not abs(value) <= sys.float_info.max:
+        found = (
+            f"{value}, which JSON has no word for"
+            if isinstance(value, float)
+            else ("a number that is too large to be compared")
+        )
+        message = f"{what} holds {found}"
+        raise InputError(message)
+    return value
 
 
 def _plain_container(value: object, what: str, depth: int) -> Json:
@@ -126,14 +158,17 @@ def _plain_container(value: object, what: str, depth: int) -> Json:
     raise InputError(message)
 
 
-def check_rating(importance: object, confidence: object) -> None:
-    """One to five stars or ``None``, and a confidence between 0 and 1.
+def check_rating(importance: object, confidence: object, *, pinned: object = False) -> None:
+    """One to five stars or ``None``, a confidence between 0 and 1, and whether it is pinned.
 
     Raises:
-        InputError: Either is out of its range.
+        InputError: One of them is out of its range.
     """
-    if importance is not None and (isinstance(importance, bool) or importance not in STARS):
+    if importance is not None and (type(importance) is not int or importance not in STARS):
         message = f"importance is 1 to 5 stars, not {importance!r}"
+        raise InputError(message)
+    if not isinstance(pinned, bool):
+        message = f"pinned is true or false, not {pinned!r}"
         raise InputError(message)
     numeric = isinstance(confidence, int | float) and not isinstance(confidence, bool)
     if not numeric or not 0 <= float(str(confidence)) <= 1:
@@ -141,12 +176,15 @@ def check_rating(importance: object, confidence: object) -> None:
         raise InputError(message)
 
 
-def check_tags(tags: Sequence[object]) -> None:
+def check_tags(tags: object) -> None:
     """At most 100 short texts.
 
     Raises:
         InputError: A tag is no storable text, or there are too many.
     """
+    if isinstance(tags, str) or not isinstance(tags, Sequence):
+        message = f"tags must be a list of texts, not {type(tags).__name__}"
+        raise InputError(message)
     if len(tags) > TAGS_MAX:
         message = f"{len(tags)} tags are too many, at most {TAGS_MAX} are allowed"
         raise InputError(message)
@@ -155,9 +193,9 @@ def check_tags(tags: Sequence[object]) -> None:
 
 
 def check_new(new: NewMemory, *, content_bytes: int, metadata_bytes: int) -> NewMemory:
-    """The memory with plain metadata, or the error that says what can't be stored."""
+    """The memory in plain values, or the error that says what can't be stored."""
     check_text(new.content, "content", longest=content_bytes)
-    check_rating(new.importance, new.confidence)
+    check_rating(new.importance, new.confidence, pinned=new.pinned)
     check_tags(new.tags)
     for what in ("occurred_at", "expires_at"):
         check_time(getattr(new, what), what)
@@ -165,22 +203,26 @@ def check_new(new: NewMemory, *, content_bytes: int, metadata_bytes: int) -> New
         if getattr(new, what) is not None:
             check_text(getattr(new, what), what)
     if new.turn is not None:
-        check_text(new.turn.conversation_id, "conversation_id")
-        check_text(new.turn.role, "role")
-        if new.turn.name is not None:
-            check_text(new.turn.name, "name")
-    metadata = check_json(new.metadata, "metadata", largest=metadata_bytes)
-    source = check_json(new.source, "source", largest=metadata_bytes)
-    return _replaced(new, metadata, source)
+        _check_turn(new.turn)
+    return dataclasses.replace(
+        new,
+        type=None if new.type is None else memory_type_of(new.type),
+        on_duplicate=on_duplicate_of(new.on_duplicate),
+        tags=tuple(new.tags),
+        metadata=check_json(new.metadata, "metadata", largest=metadata_bytes),
+        source=check_json(new.source, "source", largest=metadata_bytes),
+    )
 
 
-def _replaced(
-    new: NewMemory, metadata: Mapping[str, Json], source: Mapping[str, Json]
-) -> NewMemory:
-    if metadata == new.metadata and source == new.source and type(new.metadata) is dict:
-        return new
-    values = {name: getattr(new, name) for name in NewMemory.__dataclass_fields__}
-    return NewMemory(**{**values, "metadata": metadata, "source": source})
+def _check_turn(turn: Turn) -> None:
+    check_text(turn.conversation_id, "conversation_id")
+    check_text(turn.role, "role")
+    if turn.name is not None:
+        check_text(turn.name, "name")
+    position: object = turn.position
+    if type(position) is not int or not 0 <= position <= POSITION_MAX:
+        message = f"position is a whole number from 0 to {POSITION_MAX:,}, not {position!r}"
+        raise InputError(message)
 
 
 def check_patch(patch: Patch, *, content_bytes: int, metadata_bytes: int) -> None:
@@ -189,7 +231,8 @@ def check_patch(patch: Patch, *, content_bytes: int, metadata_bytes: int) -> Non
         check_text(patch.content, "content", longest=content_bytes)
     importance = None if isinstance(patch.importance, Unset) else patch.importance
     confidence = 1.0 if isinstance(patch.confidence, Unset) else patch.confidence
-    check_rating(importance, confidence)
+    pinned = False if isinstance(patch.pinned, Unset) else patch.pinned
+    check_rating(importance, confidence, pinned=pinned)
     if not isinstance(patch.tags, Unset):
         check_tags(patch.tags)
     for what in ("occurred_at", "expires_at", "verified_at"):
@@ -213,18 +256,61 @@ def check_embedding(vector: object, space: EmbeddingSpace, named: str | None) ->
         message = f"the embedding is said to be of space {named!r}, the store holds {space.name!r}"
         raise SpaceMismatch(message)
     try:
-        array = np.asarray(vector, dtype=np.float32)
-    except (TypeError, ValueError) as error:
+        # In double precision the length of no float32 vector overflows.
+        array = np.asarray(vector, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         message = "an embedding is a sequence of numbers"
         raise InvalidEmbedding(message) from error
     if array.shape != (space.dimension,):
         message = f"the embedding has shape {array.shape}, the space {(space.dimension,)}"
         raise InvalidEmbedding(message)
-    if not np.isfinite(array).all():
-        message = "the embedding holds NaN or infinity"
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.linalg.norm(array))
+    if not math.isfinite(norm):
+        message = "the embedding holds NaN, infinity or far too large numbers"
         raise InvalidEmbedding(message)
-    norm = float(np.linalg.norm(array))
     if norm < NORM_MIN:
         message = "the embedding is zero"
         raise InvalidEmbedding(message)
-    return array / np.float32(norm)
+    unit: Vector = (array / norm).astype(np.float32)
+    return unit
+
+
+def checked_id(memory_id: object) -> MemoryId:
+    """The id, also when it was written with hyphens or capitals.
+
+    Raises:
+        NotFound: It can't be the id of any memory.
+    """
+    plain = str(memory_id).replace("-", "").lower()
+    if not _ID.fullmatch(plain):
+        message = f"there is no memory {memory_id!r}: ids have 32 hexadecimal digits"
+        raise NotFound(message)
+    return plain
+
+
+def memory_type_of(name: MemoryType | str) -> MemoryType:
+    """The type of that name.
+
+    Raises:
+        InputError: There is none.
+    """
+    try:
+        return MemoryType(name)
+    except ValueError as error:
+        known = ", ".join(MemoryType)
+        message = f"{name!r} is no memory type; known are {known}"
+        raise InputError(message) from error
+
+
+def on_duplicate_of(name: OnDuplicate | str) -> OnDuplicate:
+    """The rule for duplicates of that name.
+
+    Raises:
+        InputError: There is none.
+    """
+    try:
+        return OnDuplicate(name)
+    except ValueError as error:
+        message = f"on_duplicate is one of {', '.join(OnDuplicate)}, not {name!r}"
+        raise InputError(message) from error

@@ -8,14 +8,23 @@ from typing import Final
 from memory_tool import errors
 from memory_tool.errors import InputError, ThreefoldError
 from memory_tool.metrics import Metrics
-from memory_tool.model import Memory, MemoryId, NewMemory, Patch, Status, Unset, WriteResult
+from memory_tool.model import (
+    Memory,
+    MemoryId,
+    NewMemory,
+    OnDuplicate,
+    Patch,
+    Status,
+    Unset,
+    WriteResult,
+)
 from memory_tool.ports import Commit, Existing, RecordStore, WritePlan
-from memory_tool.prepare import Preparer, PrepareLimits, request_hash
+from memory_tool.prepare import PrepareLimits, Preparer, request_hash
 from memory_tool.retry import RetryPolicy, retrying
 from memory_tool.scope import Namespace
 from memory_tool.text.extra import extra_tokens
 from memory_tool.text.normalise import content_hash
-from memory_tool.validation import check_patch
+from memory_tool.validation import check_patch, check_text
 from memory_tool.write_changes import Change, Decide, Put, Remove, Revise
 from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes
 
@@ -52,24 +61,46 @@ class WritePath:
         self._metrics = metrics
         self._committed = committed
 
+    def check(self, new: NewMemory) -> None:
+        """Refuse what :meth:`store` would refuse.
+
+        Raises:
+            InputError: The memory can't be stored.
+        """
+        self._preparer.check(new)
+
     def store(
-        self, namespace: Namespace, news: Sequence[NewMemory], *, idempotency_key: str | None = None
+        self,
+        namespace: Namespace,
+        news: Sequence[NewMemory],
+        *,
+        idempotency_key: str | None = None,
+        request: object = None,
     ) -> tuple[WriteResult, ...]:
         """Store memories in grouped commits; one result for each, in order.
 
         A memory that can't be stored gives a failed result and leaves its neighbours alone.
 
+        Args:
+            namespace: Where they go.
+            news: The memories.
+            idempotency_key: Makes a repetition of the call return the first answer.
+            request: What the caller asked for, where ``news`` say more than that (when a ttl
+                ends, a place in a conversation): by it a repetition is told from another call.
+
         Raises:
             Unavailable: A commit failed for good. Earlier groups stay; under the same
                 ``idempotency_key`` the call can be repeated and stores the rest.
         """
+        _check_key(idempotency_key)
+        asked = request_hash(tuple(news) if request is None else request)
         with self._metrics.timed("store"):
             results: list[WriteResult] = []
             for number, group in enumerate(self._groups(news)):
                 key = idempotency_key and (
                     f"{idempotency_key}/{number}" if number else idempotency_key
                 )
-                results.extend(self._store_group(namespace, group, key))
+                results.extend(self._store_group(namespace, group, key=key, request=asked))
             return tuple(results)
 
     def revise(
@@ -88,6 +119,7 @@ class WritePath:
             VersionConflict: Its version is not the expected one.
             DuplicateMemory: Another memory already says the new text.
         """
+        _check_key(idempotency_key)
         limits = self._rules.limits
         check_patch(patch, content_bytes=limits.content_bytes, metadata_bytes=limits.metadata_bytes)
         text = None if isinstance(patch.content, Unset) else patch.content
@@ -115,27 +147,27 @@ class WritePath:
         return self._commit(namespace, changes, idempotency_key, request_hash(tuple(ids)))
 
     def _groups(self, news: Sequence[NewMemory]) -> Iterator[Sequence[NewMemory]]:
-        """Cut into groups in which no key comes twice: a plan changes each row once."""
+        """Cut into groups in which no row is changed twice: a plan changes each row once."""
         group: list[NewMemory] = []
-        keys: set[str] = set()
+        rows: set[object] = set()
         for new in news:
-            if len(group) >= self._rules.group_items or (new.key is not None and new.key in keys):
+            row = _row_of(new)
+            may_change = new.key is not None or new.on_duplicate is OnDuplicate.UPDATE
+            if len(group) >= self._rules.group_items or (may_change and row in rows):
                 yield group
-                group, keys = [], set()
+                group, rows = [], set()
             group.append(new)
-            if new.key is not None:
-                keys.add(new.key)
+            rows.add(row)
         if group:
             yield group
 
     def _store_group(
-        self, namespace: Namespace, news: Sequence[NewMemory], key: str | None
+        self, namespace: Namespace, news: Sequence[NewMemory], *, key: str | None, request: bytes
     ) -> Sequence[WriteResult]:
         prepared = self._preparer.prepare(news)
         puts = [put for put in prepared if isinstance(put, Put)]
-        request = request_hash(tuple(news)) if key else b"-"
         stored = iter(self._commit(namespace, puts, key, request) if puts else ())
-        return [_refused(put) if isinstance(put, InputError) else next(stored) for put in prepared]
+        return [refused(put) if isinstance(put, InputError) else next(stored) for put in prepared]
 
     def _commit(
         self,
@@ -170,7 +202,20 @@ def _extra_of(memory: Memory) -> str:
     return extra_tokens(memory.tags, memory.source, memory.metadata)
 
 
-def _refused(error: InputError) -> WriteResult:
+def _row_of(new: NewMemory) -> object:
+    """What two memories of one call share when they may mean the same row."""
+    if new.key is not None:
+        return "key", new.key
+    return "text", content_hash(new.content) if isinstance(new.content, str) else None
+
+
+def _check_key(idempotency_key: object) -> None:
+    if idempotency_key is not None:
+        check_text(idempotency_key, "idempotency_key")
+
+
+def refused(error: InputError) -> WriteResult:
+    """The result of a memory that can't be stored."""
     return WriteResult(status=Status.FAILED, error=f"{type(error).__name__}: {error}")
 
 

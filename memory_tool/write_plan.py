@@ -55,8 +55,12 @@ def decide_duplicates(new: NewMemory, candidates: Sequence[StoredRow]) -> WriteD
 def lookup_for(changes: Sequence[Change]) -> Lookup:
     """The rows that a plan for these changes has to see."""
     puts = [change for change in changes if isinstance(change, Put)]
+    revised = [change for change in changes if isinstance(change, Revise)]
     return Lookup(
-        dedup_hashes=tuple(put.dedup_hash for put in puts if put.dedup_hash is not None),
+        dedup_hashes=(
+            *(put.dedup_hash for put in puts if put.dedup_hash is not None),
+            *(change.content_hash for change in revised if change.content_hash is not None),
+        ),
         keys=tuple(put.new.key for put in puts if put.new.key is not None),
         ids=tuple(change.memory_id for change in changes if not isinstance(change, Put)),
     )

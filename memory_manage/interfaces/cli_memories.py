@@ -16,6 +16,7 @@ from memory_manage.interfaces.cli_options import (
 )
 from memory_manage.interfaces.cli_output import (
     explained,
+    explanation_key,
     fields_of,
     print_fields,
     print_memories,
@@ -83,7 +84,7 @@ def search(
         print_json(found.to_dict())
         return
     if how.explain:
-        print_lines(f"{found.strategy}: {found.reason}", *explained(found.results))
+        print_lines(*explained(found), "", explanation_key())
     else:
         print_memories(found.results)
     for missing in found.degraded:

@@ -14,7 +14,7 @@ from memory_manage.interfaces.cli_session import print_lines
 from memory_manage.scoring import DEFAULT_WEIGHTS
 
 if TYPE_CHECKING:
-    from memory_manage.results import Explanation, MemoryItem
+    from memory_manage.results import ArmExplanation, Explanation, Found, MemoryItem
 
 _HEADS: Final = ("score", "id", "when", "type", "memory")
 
@@ -73,47 +73,49 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def explained(items: "Sequence[MemoryItem]") -> Iterator[str]:
+def explained(found: "Found") -> Iterator[str]:
     """Results with all that their scores were made of, so that they can be recomputed by hand."""
-    for rank, item in enumerate(items, start=1):
-        yield from _explained(item, rank)
+    fusion = {item.explanation.fusion for item in found.results if item.explanation is not None}
+    yield f"   {'; '.join([f'{found.strategy}: {found.reason}', *fusion])}"
+    for rank, item in enumerate(found.results, start=1):
+        tags = f" · {', '.join(item.tags)}" if item.tags else ""
+        yield f"{rank}. {one_line(item.memory)}"
+        yield f"   {item.type} · {when(_event_time(item))} · {item.id}{tags}"
+        if item.explanation is not None and item.score is not None:
+            yield from _sum(item.explanation, item.score)
+    if not found.results:
+        yield "   nothing found"
 
 
-def _explained(item: "MemoryItem", rank: int) -> Iterator[str]:
-    tags = f" · {', '.join(item.tags)}" if item.tags else ""
-    yield f"{rank}. {one_line(item.memory)}"
-    yield f"   {item.type} · {when(_event_time(item))} · {item.id}{tags}"
-    if item.explanation is not None and item.score is not None:
-        yield from _sum(item.explanation, item)
-        yield from _arms(item.explanation)
-
-
-def _sum(explanation: "Explanation", item: "MemoryItem") -> Iterator[str]:
+def _sum(explanation: "Explanation", score: float) -> Iterator[str]:
     weights = DEFAULT_WEIGHTS
     yield (
-        f"   score {item.score:.3f} ="
+        f"   score {score:.3f} ="
         f" ({weights.similarity} × relevance {explanation.relevance:.3f}"
         f" + {weights.recency} × recency {explanation.recency:.3f})"
-        f" × ({weights.least} + {weights.span} × importance {explanation.importance:.2f})"
+        f" × ({weights.least} + {weights.span} × importance {explanation.importance:.1f})"
     )
-    stars = "not rated" if item.importance is None else f"{item.importance} of 5 stars"
-    yield (
-        f"   recency: {weights.decay} for each day of its age, at least {weights.floor};"
-        f" importance: {stars}{'; pinned, so first' if item.pinned else ''}"
-    )
+    arms = "; ".join(_arm(name, said) for name, said in explanation.arms.items())
+    least = ""
+    if explanation.calibrated is not None:
+        least = f"; similarity {explanation.calibrated:.3f}, least {explanation.threshold}"
+    yield f"   {arms}{least}"
 
 
-def _arms(explanation: "Explanation") -> Iterator[str]:
-    yield f"   relevance from {explanation.fusion}, each arm scaled over its candidates"
-    for name, said in explanation.arms.items():
-        measure = "cosine" if name == "vector" else "BM25"
-        rank = "not among its candidates" if said.rank is None else f"rank {said.rank}"
-        further = ""
-        if name == "vector" and explanation.calibrated is not None:
-            further = f", calibrated {explanation.calibrated:.3f} (least {explanation.threshold})"
-        yield f"     {name}: {rank}, {measure} {said.score:.3f}{further}"
-    if explanation.filters != "none":
-        yield f"   filters: {explanation.filters}"
+def _arm(name: str, said: "ArmExplanation") -> str:
+    measure = "cosine" if name == "vector" else "BM25"
+    rank = "not ranked" if said.rank is None else f"rank {said.rank}"
+    return f"{name} {rank}, {measure} {said.score:.3f}"
+
+
+def explanation_key() -> str:
+    """What the parts of an explained score mean."""
+    weights = DEFAULT_WEIGHTS
+    return (
+        "relevance: the arms joined as their fusion says, scores scaled over the candidates;"
+        f" recency: {weights.decay} for each day of age, at least {weights.floor};"
+        " importance: stars / 5, or 0.5 where none are given"
+    )
 
 
 def one_line(text: str) -> str:

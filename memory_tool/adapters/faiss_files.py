@@ -57,9 +57,9 @@ def generation_folder(root: Path, generation: int) -> Path:
     return root / f"gen-{generation:06}"
 
 
-def next_generation(root: Path, current: int) -> int:
-    """A number above ``current`` and above that of every folder."""
-    return max([current, *_generations(root)]) + 1
+def next_generation(root: Path, above: int) -> int:
+    """A number above this one and that of every folder."""
+    return max([above, *_generations(root)]) + 1
 
 
 def _generations(root: Path) -> dict[int, Path]:

@@ -121,7 +121,8 @@ class FaissTarget(IndexTarget):
 
     def _apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
         current = self._pointer()
-        pointer = self._build(None if self._anew else current, batch)
+        above = current.generation if current else 0
+        pointer = self._build(None if self._anew else current, batch, above=above)
         folder = generation_folder(self._root, pointer.generation)
         try:
             verify(self._root, pointer)
@@ -134,13 +135,13 @@ class FaissTarget(IndexTarget):
             message = f"somebody else published {self._name} meanwhile"
             raise ForeignHistory(message)
         self._anew = False
-        keep_only(self._root, {pointer.generation, current.generation if current else 0})
+        keep_only(self._root, {pointer.generation, above})
 
-    def _build(self, base: Pointer | None, batch: ChangeBatch) -> Pointer:
+    def _build(self, base: Pointer | None, batch: ChangeBatch, *, above: int) -> Pointer:
         opened = self._opened(base)
         _check_descent(opened.manifest, batch)
         with workshop(self._root) as folder:
-            generation = next_generation(self._root, opened.manifest.generation)
+            generation = next_generation(self._root, above)
             try:
                 manifest = write_generation(
                     folder, opened, batch=batch, generation=generation, policy=self._policy

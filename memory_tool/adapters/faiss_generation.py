@@ -101,8 +101,11 @@ class FaissGeneration(VectorView):
         if within is None:
             parts = [self._nearest(block, query, depth=depth) for block in blocks]
         else:
-            wanted = Ids.of(within)
-            parts = [self._among(block, query, wanted=wanted) for block in blocks]
+            ids, table = Ids.of(within), self._opened.table
+            parts = [
+                self._scored(block, query, rows=table.members(block, within, ids=ids))
+                for block in blocks
+            ]
         return self._best(parts, depth)
 
     def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
@@ -112,10 +115,11 @@ class FaissGeneration(VectorView):
         for ns_id, memory_id in ids:
             if ns_id in self._blocks:
                 wanted.setdefault(ns_id, set()).add(memory_id)
-        parts = [
-            self._among(self._blocks[ns_id], query, wanted=Ids.of(members))
-            for ns_id, members in wanted.items()
-        ]
+        parts = []
+        for ns_id, members in wanted.items():
+            block = self._blocks[ns_id]
+            rows, _ = self._opened.table.find(block, Ids.of(members))
+            parts.append(self._scored(block, query, rows=rows))
         return self._best(parts, sum(len(rows) for rows, _ in parts))
 
     def graph_of(self, ns_id: int, file_sha256: str) -> Graph | None:
@@ -152,8 +156,7 @@ class FaissGeneration(VectorView):
             rows = rows[~self._opened.table.dead[block.start + rows]]
         return block.start + rows, scores[rows]
 
-    def _among(self, block: Block, query: Vector, *, wanted: Ids) -> _Part:
-        rows, _ = self._opened.table.find(block, wanted)
+    def _scored(self, block: Block, query: Vector, *, rows: Rows) -> _Part:
         if block.graph is None and len(rows) * _GATHER_SHARE > block.rows:
             return rows, self._scan(block, query)[rows - block.start]
         return rows, self._rescored(rows, query)

@@ -26,12 +26,13 @@ class Ids:
     @classmethod
     def of(cls, ids: Collection[MemoryId]) -> "Ids":
         """The ids in this order; a text that is none is left out, as nothing can have it."""
-        if set(map(len, ids)) - {_DIGITS}:
-            ids = [id for id in ids if _MEMORY_ID.fullmatch(id)]
+        digits = "".join(ids)
         try:
-            raw = bytes.fromhex("".join(ids))
+            raw = bytes.fromhex(digits)
         except ValueError:
-            raw = bytes.fromhex("".join(id for id in ids if _MEMORY_ID.fullmatch(id)))
+            raw = b""
+        if raw.hex() != digits or set(map(len, ids)) - {_DIGITS}:
+            return cls.of([id for id in ids if _MEMORY_ID.fullmatch(id)])
         return cls.from_bytes(raw)
 
     @classmethod
@@ -101,6 +102,14 @@ class RowTable:
     def order(self) -> Rows:
         """The order by id, then ordinal."""
         return np.lexsort((self.ordinals, self.ids.low, self.ids.high))
+
+    def members(self, block: Block, texts: frozenset[MemoryId], *, ids: Ids) -> Rows:
+        """The living rows of ``block`` of these memories, given as texts and as ``ids``."""
+        if block.rows > len(texts):
+            return self.find(block, ids)[0]
+        rows = np.arange(block.start, block.stop)
+        named = [text in texts for text in self.ids.take(rows).texts()]
+        return rows[named & ~self.dead[rows]]
 
     def find(self, block: Block, wanted: Ids) -> tuple[Rows, Rows]:
         """The living rows of ``block`` with one of these ids.

@@ -88,7 +88,9 @@ class FaissVectorIndex(VectorIndex):
                 raise Corrupt(message)
             self._check_space(opened.manifest)
             generation = searchable(opened, cache_bytes=self._cache_bytes, previous=previous)
-            self._current = (pointer, generation)
+            # Who still reads by an older pointer must not make the others load again.
+            if loaded is None or loaded.generation < pointer.generation:
+                self._current = (pointer, generation)
             return generation
 
     def _check_space(self, manifest: Manifest) -> None:

@@ -64,7 +64,7 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
         known = state.numbers.get(namespace)
         if known is not None:
             return state.namespaces[known]
-        return NamespaceState(ns_id=len(state.namespaces) + 1, namespace=namespace)
+        return NamespaceState(ns_id=self._store.new_number(), namespace=namespace)
 
     def _put(self, after: NamespaceState) -> None:
         state = self._store.state
@@ -137,7 +137,8 @@ def _written(before: NamespaceState, commit: Commit, plan: WritePlan) -> Namespa
             raise Corrupt(message)
         rows[memory_id] = _kept(change.row)
         if change.chunks is not None:
-            chunks[memory_id] = tuple(map(_kept_chunk, change.chunks))
+            kept = sorted(change.chunks, key=lambda chunk: chunk.ordinal)
+            chunks[memory_id] = tuple(map(_kept_chunk, kept))
         versions[memory_id] = _versions(versions.get(memory_id, ()), change)
     _check_unique(rows)
     receipt = Receipt(request_hash=commit.request_hash, results=plan.results)

@@ -77,10 +77,17 @@ class InMemoryStore:
         self.identity = secrets.token_hex(16)
         self.incarnation = secrets.token_hex(8)
         self._clock = clock
+        self._last_number = 0
 
     def now(self) -> datetime:
         """The store's clock."""
         return self._clock()
+
+    def new_number(self) -> int:
+        """The number of a new namespace."""
+        with self.lock:
+            self._last_number += 1
+            return self._last_number
 
     def dump(self) -> StoreState:
         """A backup of this moment."""
@@ -90,6 +97,7 @@ class InMemoryStore:
         """Go back to the moment of a backup, as if a server had been restored from it."""
         with self.lock:
             self.state = dump
+            self._last_number = max(dump.namespaces, default=0)
             self.incarnation = secrets.token_hex(8)
 
 

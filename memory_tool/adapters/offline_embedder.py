@@ -111,14 +111,19 @@ def _load() -> tuple[_Engine, Path]:
 
 @contextlib.contextmanager
 def _one_thread(engine: _Engine) -> Iterator[None]:
-    """Keep the OpenMP of the engine to the calling thread, which has a setting of its own."""
-    openmp = engine._lib  # noqa: SLF001 - the only way to the library that the engine is linked to
-    if not hasattr(openmp, "omp_set_num_threads"):  # built without, as on macOS
-        yield
-        return
-    before = openmp.omp_get_max_threads()
-    openmp.omp_set_num_threads(1)
+    """Keep the engine to the calling thread, which has an OpenMP setting of its own.
+
+    The engine is linked to the OpenMP of its wheel, but where torch was loaded first it runs on
+    torch's: so both are set. On macOS it is built without any.
+    """
+    linked = engine._lib  # noqa: SLF001 - the only way to what the engine is linked to
+    found = (linked, ctypes.CDLL(None))
+    openmps = [library for library in found if hasattr(library, "omp_set_num_threads")]
+    before = [openmp.omp_get_max_threads() for openmp in openmps]
+    for openmp in openmps:
+        openmp.omp_set_num_threads(1)
     try:
         yield
     finally:
-        openmp.omp_set_num_threads(before)
+        for openmp, threads in zip(openmps, before, strict=True):
+            openmp.omp_set_num_threads(threads)

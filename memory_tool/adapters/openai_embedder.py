@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _TRY_LATER: Final = frozenset({408, 425, 429})
 """Request timeout, too early, too many requests: the client errors that pass by themselves."""
 
+_SPECIAL_TOKENS: Final = 2
+"""Start and end of a text, as BERT and its kin have them; servers refuse one token too many."""
+
 _CODE: Final = re.compile(r"[\w.-]{1,64}")
 
 
@@ -85,8 +88,9 @@ class OpenAIEmbedder:
 
     @property
     def max_tokens(self) -> int:
-        """The limit of the model's card, 8,191 for OpenAI's; 512 for an unknown model."""
-        return self._card.max_tokens
+        """What prefix and special tokens leave of 8,191 for OpenAI's models, of 512 for others."""
+        prefix = len(approximate_spans(self._card.passage_prefix))
+        return self._card.max_tokens - _SPECIAL_TOKENS - prefix
 
     def embed_passages(self, texts: Sequence[str]) -> Vector:
         """Unit vectors of texts to be found, shape (len(texts), dimension).

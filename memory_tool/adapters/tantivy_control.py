@@ -16,9 +16,10 @@ from memory_tool.adapters.tantivy_folder import reading
 from memory_tool.adapters.tantivy_schema import SCHEMA_VERSION, schema
 from memory_tool.errors import Corrupt
 
-BUNDLE: Final = 256
-"""Clocks in one document. It takes 3 KB and is written whenever one of them moves: 10,000
-namespaces make 40 documents; with 16 they would make 625, with 4,096 a write takes 48 KB."""
+BUNDLE: Final = 64
+"""Clocks in one document, read as a whole for each of them and written when one of them moves.
+10,000 namespaces make 157 documents, and 1,000 clocks anywhere among them take 157 reads; with 8
+they would make 1,250 documents, with 1,024 a single clock takes a document of 12 KB."""
 
 _STAMP: Final = "stamp"
 _CLOCKS: Final = "clocks"

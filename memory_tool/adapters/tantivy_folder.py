@@ -34,7 +34,7 @@ _BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class IndexCommit:
     """One state of the files: a sub-folder and the content of its ``meta.json``.
 
     Tantivy replaces that file as the last step of a commit, and it names segments and numbers
@@ -49,7 +49,7 @@ class Commit:
 class Opened:
     """A commit that can be searched."""
 
-    commit: Commit
+    commit: IndexCommit
     index: Index
     searcher: Searcher
 
@@ -104,13 +104,13 @@ class TantivyFolder:
             for number in numbers:
                 shutil.rmtree(self._path / str(number), ignore_errors=True)
 
-    def _newest(self) -> Commit | None:
+    def _newest(self) -> IndexCommit | None:
         with _file_errors():
             name = self._current()
             while name is not None:
                 folder = self._path / name
                 try:
-                    return Commit(folder=folder, meta=(folder / _META).read_bytes())
+                    return IndexCommit(folder=folder, meta=(folder / _META).read_bytes())
                 except (FileNotFoundError, NotADirectoryError) as error:
                     if (newer := self._current()) == name:
                         message = f"the index {name} has no {_META}"
@@ -156,7 +156,7 @@ def _file_errors() -> Iterator[None]:
         raise Unavailable(str(error), store=STORE) from error
 
 
-def _open(commit: Commit, opened: Opened | None) -> Opened:
+def _open(commit: IndexCommit, opened: Opened | None) -> Opened:
     """Open ``commit``, or one that is newer by now."""
     with reading(f"the index {commit.folder.name} can't be opened"):
         if opened and opened.commit.folder == commit.folder:
@@ -172,7 +172,7 @@ def _open(commit: Commit, opened: Opened | None) -> Opened:
         return Opened(commit=commit, index=index, searcher=index.searcher())
 
 
-def _verify(commit: Commit) -> None:
+def _verify(commit: IndexCommit) -> None:
     """Compare the segments' files with the checksums in their footers.
 
     Tantivy writes these but does not check them when it opens a file: a flipped bit would be found
@@ -189,7 +189,7 @@ def _verify(commit: Commit) -> None:
             raise Corrupt(message)
 
 
-def _file_names(commit: Commit) -> Iterator[str]:
+def _file_names(commit: IndexCommit) -> Iterator[str]:
     """The files of a commit; beside them may lie half-written ones of the next."""
     try:
         for segment in json.loads(commit.meta)["segments"]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tantivy import Occur, Query, Searcher
+from tantivy import DocAddress, Occur, Query, Searcher
 
 from memory_tool.adapters.tantivy_control import (
     Stamp,
@@ -210,6 +210,7 @@ class TantivyView:
                 (Occur.Should, Query.boost_query(_term(field, term, "freq"), weight))
                 for field, terms, weight in asked
                 for term in terms
+                if weight
             ]
         )
 
@@ -217,20 +218,20 @@ class TantivyView:
         self, matching: Query, depth: int, within: frozenset[MemoryId] | None
     ) -> list[Candidate]:
         if within is None:
-            return self._top(matching, depth)
+            return read_candidates(self._searcher, self._hits(matching, depth))
         # Hits come best first: if enough of the first ones are within, they are the answer, and
         # if there are no more hits either. That spares looking up each of many ids.
         reach = MARGIN * depth * max(self._searcher.num_docs // len(within), 1)
         if reach <= HITS_FOR_AN_ID * len(within):
-            hits = self._top(matching, reach)
-            found = [hit for hit in hits if hit.memory_id in within]
+            hits = self._hits(matching, reach)
+            found = read_candidates(self._searcher, hits, within)
             if len(found) >= depth or len(hits) < reach:
                 return found
-        return self._top(_among(matching, "memory", within), depth)
-
-    def _top(self, matching: Query, limit: int) -> list[Candidate]:
-        hits = self._searcher.search(matching, limit, count=False).hits
+        hits = self._hits(_among(matching, "memory", within), depth)
         return read_candidates(self._searcher, hits)
+
+    def _hits(self, matching: Query, limit: int) -> list[tuple[float, DocAddress]]:
+        return self._searcher.search(matching, limit, count=False).hits
 
 
 def _among(matching: Query, field: str, terms: Iterable[str]) -> Query:

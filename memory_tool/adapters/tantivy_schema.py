@@ -5,7 +5,7 @@ control documents beside the chunks are the matter of ``tantivy_control``.
 """
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from tantivy import (
@@ -85,17 +85,19 @@ def chunk_documents(row: ChangeRow) -> Iterator[Document]:
 
 
 def read_candidates(
-    searcher: Searcher, hits: Iterable[tuple[float, DocAddress]]
+    searcher: Searcher,
+    hits: Sequence[tuple[float, DocAddress]],
+    within: frozenset[MemoryId] | None = None,
 ) -> list[Candidate]:
-    """The chunks of ``hits`` in their order, from five columns instead of stored documents."""
-    scores: list[float] = []
-    addresses: list[DocAddress] = []
-    for score, address in hits:
-        scores.append(score)
-        addresses.append(address)
+    """The chunks of ``hits`` in their order, less those of memories that aren't ``within``.
+
+    Five columns are read instead of a stored document for each hit.
+    """
+    addresses = [address for _, address in hits]
     columns = (searcher.fast_field_values(name, addresses) for name in _FAST_FIELDS)
     rows = cast("Iterable[tuple[int, int, int, int, int]]", zip(*columns, strict=True))
     return [
-        Candidate(ns_id, f"{high:016x}{low:016x}", ordinal, version, score)
-        for (ns_id, high, low, ordinal, version), score in zip(rows, scores, strict=True)
+        Candidate(ns_id, memory_id, ordinal, version, score)
+        for (ns_id, high, low, ordinal, version), (score, _) in zip(rows, hits, strict=True)
+        if (memory_id := f"{high:016x}{low:016x}") and (within is None or memory_id in within)
     ]

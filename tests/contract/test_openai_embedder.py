@@ -204,7 +204,16 @@ def test_the_dimension_of_a_known_model_is_not_asked_for() -> None:
     """Opening a store with ada-002 works while the server is away."""
     embedder = OpenAIEmbedder(base_url="http://127.0.0.1:9/v1", model="ada-002")
     assert embedder.space.name == "text-embedding-ada-002/1536"
-    assert embedder.max_tokens == 8191
+    embedder.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"), [("ada-002", 8189), ("of my own", 510), ("e5-small", 507)]
+)
+def test_chunks_leave_room_for_what_the_server_adds(model: str, limit: int) -> None:
+    """Many servers refuse a text that is one token too long, and a whole batch with it."""
+    embedder = OpenAIEmbedder(base_url="http://127.0.0.1:9/v1", model=model)
+    assert embedder.max_tokens == limit
     embedder.close()
 
 

@@ -136,14 +136,14 @@ def test_cutting_and_embedding_at_once_dont_disturb_each_other(
     """They share a tokenizer that one wants to cut at the model's limit, the other never."""
     spans, row = known.token_spans(LONG_TEXT), known.embed_passages([LONG_TEXT])
 
-    def cut(_: int) -> bool:
+    def cut() -> bool:
         return known.token_spans(LONG_TEXT) == spans
 
-    def embed(_: int) -> bool:
+    def embed() -> bool:
         return np.allclose(known.embed_passages([LONG_TEXT]), row, atol=1e-4)
 
     with ThreadPoolExecutor(4) as pool:
-        right = [pool.submit((cut, embed)[number % 2], number) for number in range(200)]
+        right = [pool.submit((cut, embed)[number % 2]) for number in range(200)]
         assert all(each.result() for each in right)
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
+from memory_tool.bm25 import FieldWeights
 from tests.contract.keyword_index import KeywordIndexContract, KeywordPair
+from tests.contract.keyword_rows import apply, chunk, find, row
 
 
 class TestTantivyKeywordIndex(KeywordIndexContract):
@@ -21,3 +23,13 @@ class TestTantivyKeywordIndex(KeywordIndexContract):
         yield KeywordPair(index=index, target=target)
         target.close()
         index.close()
+
+    def test_a_field_of_weight_0_is_not_searched(self, pair: KeywordPair, tmp_path: Path) -> None:
+        """As in BM25 over the overlay, where a score of 0 is no candidate."""
+        apply(pair.target, row(1, chunk("one", "茶叶"), extra="tea"))
+        weights = FieldWeights(bigrams=0.0, extra=0.0)
+        index = TantivyKeywordIndex(
+            tmp_path / "keywords", target="folder-1", tokeniser=1, weights=weights
+        )
+        assert find(index.view(), "tea", "茶叶") == []
+        assert find(pair.index.view(), "tea", "茶叶") == [1]

@@ -175,7 +175,8 @@ class VectorIndexContract:
         pair.history.put(1, 7, vectors[204], vectors[205])
         view = pair.fold()
         for query in (vectors[201], vectors[205]):
-            for within in (None, frozenset({memory_id(500), memory_id(7)})):
+            for members in (None, (500, 7), range(600)):
+                within = None if members is None else frozenset(map(memory_id, members))
                 found = view.search(query, [1], depth=300, within=within)
                 check_exact(found, pair.history.exact(query, [1], within=within), depth=300)
         (score,) = view.scores(vectors[203], [(1, memory_id(500))])

@@ -12,7 +12,12 @@ import psycopg
 import pytest
 
 from memory_tool.adapters import postgres_binaries, postgres_server
-from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
+from memory_tool.adapters.postgres_binaries import (
+    EmbeddedPostgresError,
+    PostgresNotInstalled,
+    find_binaries,
+    server_account,
+)
 from memory_tool.adapters.postgres_cluster import FileLock, socket_folder
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from tests.integration.postgres_clients import (
@@ -303,6 +308,18 @@ def test_windows_is_told_to_use_a_server(mine: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(EmbeddedPostgresError, match="database_url"):
         EmbeddedPostgres(mine)
+
+
+@pytest.mark.skipif(not SYSTEM_15.is_dir(), reason="no PostgreSQL from the system here")
+def test_system_postgres_is_found_without_the_wheel(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are platforms without a wheel, and people who want the one of their system."""
+    monkeypatch.setattr(sys, "path", [])
+    account = server_account(base / "none")
+    found = find_binaries(None, account=account, on_progress=print)
+    assert found.folder.is_relative_to("/usr/lib/postgresql")
+    assert found.major >= 15
 
 
 @pytest.mark.skipif(not SYSTEM_15.is_dir(), reason="no PostgreSQL 15 from the system here")

@@ -1,9 +1,12 @@
 """How generations follow each other: what is kept, grown or built anew, and what a kill leaves."""
 
+import hashlib
 import os
 import resource
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +14,15 @@ import faiss
 import numpy as np
 import pytest
 
+from memory_tool.adapters.faiss_files import file_print, open_generation
 from memory_tool.adapters.faiss_manifest import Block, GraphNote
 from memory_tool.adapters.faiss_merge import Changes, plan_block
 from memory_tool.adapters.faiss_rows import Ids, RowTable
 from memory_tool.adapters.faiss_vectors import decoded
-from memory_tool.errors import Unavailable
+from memory_tool.adapters.faiss_verify import verify
+from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.model import Vector
+from memory_tool.ports import ForeignHistory, TargetBase
 from tests.contract.faiss_folder import Folder
 from tests.contract.vector_history import (
     ROUNDING,
@@ -212,6 +218,41 @@ def test_the_last_two_generations_are_kept(folder: Folder) -> None:
     assert [len(view.search(axis(0, 32), [1], depth=9)) for view in views] == [1, 2, 3, 4, 5]
 
 
+def test_who_reads_by_an_older_pointer_disturbs_nobody(folder: Folder) -> None:
+    """Around a switch searches use both; loading back and forth would stop them all."""
+    target, index = folder.target(), folder.index()
+    folder.history.put_all(1, units(10, 32))
+    older = folder.history.fold(target)
+    folder.history.put_all(1, units(10, 32, seed=1), first=10)
+    newer = folder.history.fold(target)
+    view = index.view(newer)
+    assert index.view(older).mark == older.mark
+    assert index.view(newer) is view
+
+
+def test_numbers_are_never_used_again(folder: Folder) -> None:
+    """A reader may have the old folder of a name open, or remember its number."""
+    folder.history.put_all(1, units(10, 32))
+    first = folder.history.fold(folder.target())
+    shutil.rmtree(folder.root)
+    target = folder.target()
+    target.reset()
+    assert folder.history.fold(target).generation > first.generation
+
+
+def test_a_batch_for_an_empty_index_is_no_change_of_a_full_one(folder: Folder) -> None:
+    """What was deleted and purged since would stay in it for ever."""
+    folder.history.put_all(1, units(10, 32))
+    target = folder.target()
+    folder.history.fold(target)
+    nothing = TargetBase(mark=None, clocks={})
+    with (
+        folder.history.changes(TARGET, "vector", base=nothing, limit=100) as batch,
+        pytest.raises(ForeignHistory),
+    ):
+        target.apply(batch, folder.history)
+
+
 def test_a_kill_leaves_the_old_generation_or_the_new(tmp_path: Path) -> None:
     """And the next fold finds its way, and clears up."""
     killed = subprocess.run(
@@ -243,6 +284,50 @@ def test_everything_is_on_disk_before_it_has_a_name(
     files = {path.stat().st_ino for path in newest(folder).iterdir()}
     assert set(forced[: len(files)]) == files
     assert forced[len(files) :] == [newest(folder).stat().st_ino, folder.root.stat().st_ino]
+
+
+@pytest.mark.parametrize("name", ["vectors.f16", "versions.i64", "graph-0.faiss"])
+def test_a_generation_that_is_damaged_on_its_way_is_not_published(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Nobody is sent to a generation that was not read back."""
+    folder.history.put_all(1, units(100, 32))
+    target = folder.target()
+    before = folder.history.fold(target)
+    folder.history.put_all(1, units(100, 32, seed=1), first=100)
+    force = os.fsync
+
+    def lose_a_byte(descriptor: int) -> None:
+        force(descriptor)
+        damaged = folder.root / "gen-000002" / name
+        if damaged.exists():
+            damaged.write_bytes(b"\xaa" + damaged.read_bytes()[1:])
+
+    with monkeypatch.context() as lying_disk:
+        lying_disk.setattr(os, "fsync", lose_a_byte)
+        with pytest.raises(Corrupt, match=name):
+            folder.history.fold(target)
+    assert folder.history.published(TARGET) == before
+    assert [path.name for path in folder.root.iterdir()] == ["gen-000001"]
+    folder.history.fold(target)
+    assert block(folder, 1).rows == 200
+
+
+def test_a_generation_that_does_not_find_its_rows_is_not_published(folder: Folder) -> None:
+    """Every file as it was written, and still of no use: the graph is that of other vectors."""
+    folder.history.put_all(1, units(200, 32))
+    other = replace(folder, root=folder.root / "other", history=VectorHistory(32))
+    other.history.put_all(1, units(200, 32, seed=1))
+    pointer = folder.history.fold(folder.target())
+    other.history.fold(other.target())
+    verify(folder.root, pointer)
+    opened = open_generation(folder.root, pointer)
+    shutil.copyfile(newest(other) / "graph-0.faiss", newest(folder) / "graph-0.faiss")
+    files = {**opened.manifest.files, "graph-0.faiss": file_print(newest(other) / "graph-0.faiss")}
+    raw = replace(opened.manifest, files=files).encoded()
+    (newest(folder) / "manifest.json").write_bytes(raw)
+    with pytest.raises(Corrupt, match="does not find"):
+        verify(folder.root, replace(pointer, manifest_sha256=hashlib.sha256(raw).hexdigest()))
 
 
 def test_a_full_disk_is_temporary(folder: Folder) -> None:

@@ -1,6 +1,7 @@
 """A Tantivy folder under damage, kills, other processes and other versions."""
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -10,18 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tantivy import Index, SchemaBuilder
-
 from memory_tool.adapters import tantivy_target
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.ports import TargetBase
 from tests.contract.keyword_rows import NotedProgress, apply, ask, batch, chunk, find, gone, row
+from tests.integration.tantivy_damage import DAMAGES, current
 from tests.integration.tantivy_process import TARGET, TOKENISER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PARTS = ("idx", "term", "fast", "fieldnorm", "store", "del")
+MAPS = Path("/proc/self/maps")
 
 
 def index_of(folder: Path, *, tokeniser: int = TOKENISER) -> TantivyKeywordIndex:
@@ -34,15 +34,22 @@ def target_of(folder: Path, *, tokeniser: int = TOKENISER) -> TantivyTarget:
     return TantivyTarget(folder, name=TARGET, tokeniser=tokeniser)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder whose index holds three rows in two commits; nobody has it open."""
-    target = target_of(tmp_path)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose index holds three rows in two commits, and the trace of a fourth."""
+    path = tmp_path_factory.mktemp("keywords")
+    target = target_of(path)
     rows = (row(1, chunk("green tea", "绿茶")), row(2, chunk("tea pot")), row(4, chunk("tea")))
     apply(target, *rows, mark="a", clock=2)
     apply(target, gone(4), row(3, chunk("tea"), extra="shop"), mark="b", clock=3)
     target.close()
-    return tmp_path
+    return path
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path) -> Path:
+    """A copy of the template; nobody has it open."""
+    return Path(shutil.copytree(template, tmp_path / "keywords"))
 
 
 @contextmanager
@@ -64,83 +71,6 @@ def process(task: str, folder: Path) -> Iterator[Callable[[object], str]]:
             yield exchange
         finally:
             child.kill()
-
-
-def current(folder: Path) -> Path:
-    """The sub-folder that holds the index."""
-    return folder / (folder / "current").read_text()
-
-
-def truncate(part: str) -> Callable[[Path], None]:
-    """Cut the largest file of one kind in half."""
-
-    def damage(folder: Path) -> None:
-        path = max(current(folder).glob(f"*.{part}"), key=lambda file: file.stat().st_size)
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-    return damage
-
-
-def flip_a_bit(part: str) -> Callable[[Path], None]:
-    """Change the first byte of a file of one kind."""
-
-    def damage(folder: Path) -> None:
-        path = next(current(folder).glob(f"*.{part}"))
-        content = path.read_bytes()
-        path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
-
-    return damage
-
-
-def remove(part: str) -> Callable[[Path], None]:
-    """Remove the files of one kind."""
-
-    def damage(folder: Path) -> None:
-        for path in current(folder).glob(f"*{part}"):
-            path.unlink()
-
-    return damage
-
-
-def fill(name: str, content: bytes) -> Callable[[Path], None]:
-    """Replace one file."""
-
-    def damage(folder: Path) -> None:
-        (current(folder) / name).write_bytes(content)
-
-    return damage
-
-
-def name_nothing(folder: Path) -> None:
-    """Let ``current`` name what is no number."""
-    (folder / "current").write_text("../elsewhere")
-
-
-def name_a_file(folder: Path) -> None:
-    """Let ``current`` name a file instead of a folder."""
-    (folder / "99").touch()
-    (folder / "current").write_text("99")
-
-
-def put_another_index(folder: Path) -> None:
-    """Put the index of another program in the place of ours."""
-    (folder / "99").mkdir()
-    Index(SchemaBuilder().add_text_field("body").build(), str(folder / "99"))
-    (folder / "current").write_text("99")
-
-
-DAMAGES = {
-    **{f"{part} truncated": (truncate(part), "is damaged") for part in PARTS},
-    **{f"{part} flipped": (flip_a_bit(part), "is damaged") for part in PARTS},
-    **{f"{part} removed": (remove(f".{part}"), "can't be opened") for part in PARTS},
-    "meta removed": (remove("meta.json"), "has no meta.json"),
-    "meta truncated": (fill("meta.json", b'{"index_settings": {'), "can't be read"),
-    "meta replaced": (fill("meta.json", b"[]"), "can't be read"),
-    "meta emptied": (fill("meta.json", b'{"segments": []}'), "can't be opened"),
-    "current without a number": (name_nothing, "does not hold a number"),
-    "current names a file": (name_a_file, "has no meta.json"),
-    "another program's index": (put_another_index, "has other fields"),
-}
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -328,9 +258,9 @@ def test_readers_stay_calm_while_an_index_is_replaced_under_them(folder: Path) -
         thread.start()
     target = target_of(folder)
     try:
-        for number in range(24):
+        for number in range(12):
             apply(target, row(number, chunk("tea")), clock=number)
-            if number % 8 == 7:
+            if number % 4 == 3:
                 target.reset()
     finally:
         finished.set()
@@ -349,6 +279,16 @@ def test_a_view_is_the_same_until_somebody_commits(folder: Path) -> None:
     apply(target, row(4, chunk("tea")))
     target.close()
     assert index.view() is not view
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="only Linux lists what a process has mapped")
+def test_a_closed_index_lets_go_of_its_files(folder: Path) -> None:
+    """A folder on a disk that is to be unmounted, or a test of a thousand indexes."""
+    index = index_of(folder)
+    index.view()
+    assert str(folder) in MAPS.read_text()
+    index.close()
+    assert str(folder) not in MAPS.read_text()
 
 
 def test_many_namespaces_leave_the_scores_alone(tmp_path: Path) -> None:

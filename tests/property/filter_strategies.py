@@ -190,16 +190,16 @@ def _fields(world: World) -> tuple[_Field, ...]:
 
 
 def entry_rows(world: World) -> list[StoredRow]:
-    """A row for each value that an entry ``a`` of metadata and source may have, and one without."""
+    """A row for each value that the metadata may have under ``a``, and one without."""
     values: list[Json] = [*world.scalars, [], {}, [[]], list(world.scalars)]
     for scalar in world.scalars:
         values += [[scalar], [[scalar]], {"a": scalar}]
-    memories = [replace(PLAIN, metadata={"a": value}, source={"a": value}) for value in values]
+    memories = [replace(PLAIN, metadata={"a": value}) for value in values]
     return [row_of(PLAIN), *map(row_of, memories)]
 
 
 def entry_comparisons(world: World) -> Iterator[Written]:
-    """Every operator on the entry ``a``, with every scalar that it takes."""
+    """Every operator on the metadata under ``a``, with every scalar that it takes."""
     for operator in _EQUALITY + _ORDER + _PARTS:
         values: Sequence[object] = world.scalars
         if operator == "exists":
@@ -210,7 +210,6 @@ def entry_comparisons(world: World) -> Iterator[Written]:
             values = world.texts
         for value in values:
             yield _written("metadata.a", operator, value)
-            yield _written("source.a", operator, value)
 
 
 def comparisons(world: World) -> st.SearchStrategy[Written]:

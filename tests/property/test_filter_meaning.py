@@ -111,14 +111,14 @@ def _agree(table: Table, stored: Sequence[StoredRow], conditions: Sequence[Writt
         assert table.matching(condition) == expected, written
 
 
-@settings(PATIENT, max_examples=120)
+@settings(PATIENT, max_examples=80)
 @given(world=worlds())
 def test_json_compares_the_same_in_postgresql(table: Table, world: World) -> None:
     """All of a world's values against all comparisons: JSON is where types could coerce."""
     _agree(table, entry_rows(world), list(entry_comparisons(world)))
 
 
-@settings(PATIENT, max_examples=200)
+@settings(PATIENT, max_examples=150)
 @given(drawn=st.data(), world=worlds())
 def test_comparisons_mean_the_same_in_postgresql(
     table: Table, drawn: st.DataObject, world: World
@@ -140,7 +140,7 @@ def test_nested_filters_mean_the_same_in_postgresql(
     _agree(table, stored, conditions)
 
 
-@settings(PATIENT, max_examples=300)
+@settings(PATIENT, max_examples=200)
 @given(written=worlds().flatmap(filters))
 def test_text_and_dict_read_the_same(written: Written) -> None:
     """Who moves a filter from code to a command line must find the same memories."""

@@ -26,7 +26,6 @@ from memory_tool.model import (
     AnyOf,
     Comparison,
     Filter,
-    Json,
     NotThis,
     StoredRow,
     Turn,
@@ -128,7 +127,7 @@ def test_types_never_coerce(value: object) -> None:
 @pytest.mark.parametrize("name", ["importance", "expires_at", "name", "tags", "colour", "source.x"])
 def test_only_negations_match_what_is_missing(name: str) -> None:
     """A memory without the field is not one that has another value, yet it isn't that value."""
-    value: Json = {"importance": 3, "expires_at": "2025-07-01"}.get(name, "x")
+    value = {"importance": 3, "expires_at": "2025-07-01"}.get(name, "x")
     row = row_of(PLAIN)
     assert meets(row, {name: {"ne": value}})
     assert meets(row, {name: {"nin": [value]}})
@@ -283,7 +282,7 @@ def test_values_are_freed_of_their_subclasses() -> None:
         ({"a": {"like": "x"}}, "'like' on 'a'"),
         ({"a": {"$where": "x"}}, "'where' on 'a'"),
         ({"a": {3: "x"}}, "'3' on 'a'"),
-        ({"$nor": []}, r"\$nor"),
+        ({"$nor": 1}, r"\$nor"),
         ({"a": {}}, "'a' has no operator"),
         ({"a": {"eq": {"b": 1}}}, "'a' takes"),
         ({"a": [1]}, "use in"),
@@ -391,6 +390,10 @@ def test_all_of_lays_conjunctions_flat() -> None:
             "namespace = 'user:u1' AND project_id IN ('p') AND type = 'event'",
             {"namespace": ("user:u1",), "project_id": ("p",)},
         ),
+        (
+            "(user_id = 'u1' AND type = 'event') AND agent_id = 'a'",
+            {"user_id": ("u1",), "agent_id": ("a",)},
+        ),
     ],
 )
 def test_scope_words_are_taken_out(value: object, ids: Mapping[str, tuple[str, ...]]) -> None:
@@ -427,10 +430,11 @@ def test_a_scope_word_elsewhere_is_refused(value: object) -> None:
 
 
 def test_metadata_may_be_called_like_a_scope_word() -> None:
-    """The explicit spelling always means metadata."""
-    ids, rest = split_scope({"metadata.user_id": "u1"})
-    assert not ids
-    assert matches(parsed(rest), row_with(user_id="u1"))
+    """The explicit spelling always means metadata, also when a parsed filter comes by again."""
+    for value in ({"metadata.user_id": "u1"}, parsed({"metadata.user_id": "u1"})):
+        ids, rest = split_scope(value)
+        assert not ids
+        assert matches(parsed(rest), row_with(user_id="u1"))
 
 
 @pytest.mark.parametrize(

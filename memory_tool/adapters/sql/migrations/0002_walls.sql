@@ -159,6 +159,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     allowed bigint[] := threefold.allowed_namespaces();
+    -- An empty half of the indexed text leaves an empty token.
+    wanted text[] := array_remove(terms, '');
 BEGIN
     RETURN QUERY
         SELECT c.ns_id, c.memory_id, c.ordinal, m.keyword_nseq, c.words, c.bigrams, m.extra
@@ -166,13 +168,13 @@ BEGIN
             SELECT inside.ns_id, inside.memory_id, inside.ordinal
             FROM threefold.chunk inside
             WHERE inside.ns_id = ANY (allowed)
-              AND string_to_array(inside.words || ' ' || inside.bigrams, ' ') && terms
+              AND string_to_array(inside.words || ' ' || inside.bigrams, ' ') && wanted
             UNION
             SELECT beside.ns_id, beside.id, part.ordinal
             FROM threefold.memory beside
             JOIN threefold.chunk part ON part.ns_id = beside.ns_id AND part.memory_id = beside.id
             WHERE beside.ns_id = ANY (allowed) AND beside.state = 'live' AND beside.extra <> ''
-              AND string_to_array(beside.extra, ' ') && terms
+              AND string_to_array(beside.extra, ' ') && wanted
         ) found
         JOIN threefold.chunk c USING (ns_id, memory_id, ordinal)
         JOIN threefold.memory m ON m.ns_id = c.ns_id AND m.id = c.memory_id

@@ -1,0 +1,268 @@
+"""What every snapshot of a record store has to show, and what it must not."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from memory_tool.errors import ScopeRequired
+from memory_tool.filters import parse_filter
+from memory_tool.model import EVERYTHING, Chunk, Filter, MemoryType, NewMemory, Patch
+from memory_tool.ports import Opening
+from memory_tool.scope import Scope
+from memory_tool.write_changes import Remove, Revise
+from tests.contract.truth import Truth
+from tests.factories import ANNA, BEN, NOON, chunk_of, new_id, put, unit_vector
+
+HALF_PRECISION = 1e-3
+
+
+def where(**conditions: object) -> Filter:
+    """A filter as callers write it."""
+    return parse_filter(conditions, tz=NOON.tzinfo or pytest.fail())
+
+
+class SnapshotContract:
+    """Subclass it for an adapter and override ``truth``."""
+
+    @pytest.fixture
+    def truth(self) -> Truth:
+        """An empty truth."""
+        raise NotImplementedError
+
+    # ── One moment ──
+
+    def test_a_snapshot_does_not_see_what_came_after_it(self, truth: Truth) -> None:
+        """A search that mixed two moments could rank one row by another's version."""
+        (first,) = truth.add("tea")
+        with truth.seen() as snapshot:
+            (second,) = truth.add("coffee")
+            truth.write(Remove(memory_id=first))
+            assert set(snapshot.outlines([first, second], EVERYTHING)) == {first}
+            assert set(snapshot.rows([first, second])) == {first}
+            assert snapshot.matching_ids(EVERYTHING, 10) == {first}
+            assert len(snapshot.chunks_with(["tea", "coffe"], 10)) == 1
+            assert snapshot.clocks == {truth.number(): 1}
+        with truth.seen() as snapshot:
+            assert set(snapshot.outlines([first, second], EVERYTHING)) == {second}
+
+    def test_a_snapshot_of_nothing_is_refused(self, truth: Truth) -> None:
+        """A forgotten scope must not read like an empty store."""
+        with pytest.raises(ScopeRequired), truth.store.snapshot(Opening(namespaces={})):
+            pass
+
+    def test_rows_that_may_not_be_seen_are_dropped_everywhere(self, truth: Truth) -> None:
+        """Even if both indexes propose them."""
+        (seen,) = truth.add("green tea")
+        expired, deleted, hidden = truth.add(
+            NewMemory(content="old tea", expires_at=NOON), "gone tea", "bad tea"
+        )
+        truth.write(Remove(memory_id=deleted))
+        truth.quarantine(hidden)
+        (foreign,) = truth.add("green tea", namespace=BEN)
+        ids = [seen, expired, deleted, hidden, foreign, new_id()]
+        with truth.seen() as snapshot:
+            assert set(snapshot.outlines(ids, EVERYTHING)) == {seen}
+            assert set(snapshot.rows(ids)) == {seen}
+            assert snapshot.matching_ids(EVERYTHING, 10) == {seen}
+            assert {found.memory_id for found in snapshot.chunks_with(["tea"], 10)} == {seen}
+            for wanted in (None, ids):
+                stored = snapshot.vectors(wanted, 10) or pytest.fail()
+                assert [found.memory_id for found in stored.references] == [seen]
+
+    def test_a_row_lives_until_it_expires(self, truth: Truth) -> None:
+        """Expiry is a moment, not a flag."""
+        now = truth.store.view(Scope.of(ANNA), ()).now
+        (memory_id,) = truth.add(NewMemory(content="tea", expires_at=now + timedelta(hours=1)))
+        with truth.seen() as snapshot:
+            assert set(snapshot.rows([memory_id])) == {memory_id}
+
+    def test_several_namespaces_are_seen_together(self, truth: Truth) -> None:
+        """A search of a user covers all of the user's projects."""
+        (one,), (two,) = truth.add("tea"), truth.add("tea", namespace=BEN)
+        with truth.seen(ANNA, BEN) as snapshot:
+            rows = snapshot.rows([one, two])
+        assert (rows[one].memory.namespace, rows[two].memory.namespace) == (ANNA, BEN)
+        assert (rows[one].ns_id, rows[two].ns_id) == (truth.number(ANNA), truth.number(BEN))
+
+    # ── Light columns, filters ──
+
+    def test_an_outline_tells_what_ranking_needs(self, truth: Truth) -> None:
+        """Ranking never fetches content."""
+        new = NewMemory(
+            content="tea",
+            type=MemoryType.EVENT,
+            importance=4,
+            pinned=True,
+            confidence=0.25,
+            occurred_at=NOON + timedelta(microseconds=250_000),
+        )
+        (memory_id,) = truth.add(new)
+        truth.write(Revise(memory_id=memory_id, patch=Patch(metadata={"a": "b"})))
+        with truth.seen() as snapshot:
+            outline = snapshot.outlines([memory_id], EVERYTHING)[memory_id]
+            row = snapshot.rows([memory_id])[memory_id]
+        assert (outline.id, outline.ns_id) == (memory_id, truth.number())
+        assert (outline.vector_nseq, outline.keyword_nseq) == (1, 2)
+        assert outline.content_hash == row.content_hash
+        assert (outline.type, outline.importance, outline.pinned) == (MemoryType.EVENT, 4, True)
+        assert (outline.confidence, outline.event_time) == (0.25, NOON.timestamp() + 0.25)
+
+    def test_outlines_meet_the_condition(self, truth: Truth) -> None:
+        """What an arm could not push down is checked here."""
+        red, blue = truth.add(
+            NewMemory(content="a", metadata={"colour": "red", "size": 3}),
+            NewMemory(content="b", metadata={"colour": "blue"}, tags=("x",)),
+        )
+        ids = [red, blue, new_id()]
+        with truth.seen() as snapshot:
+            assert set(snapshot.outlines(ids, where(colour="red"))) == {red}
+            assert set(snapshot.outlines(ids, where(size={"gte": 3}))) == {red}
+            assert set(snapshot.outlines(ids, where(tags={"contains": "x"}))) == {blue}
+            assert set(snapshot.outlines(ids, where(colour={"icontains": "E"}))) == {red, blue}
+            assert snapshot.outlines([], EVERYTHING) == {}
+
+    def test_matching_ids_are_all_or_none(self, truth: Truth) -> None:
+        """A part of the matches, handed to an arm as the whole, would hide the rest."""
+        red = truth.add(*(NewMemory(content=f"{n}", metadata={"c": "red"}) for n in range(3)))
+        truth.add(NewMemory(content="blue", metadata={"c": "blue"}))
+        truth.add(NewMemory(content="red", metadata={"c": "red"}), namespace=BEN)
+        with truth.seen() as snapshot:
+            assert snapshot.matching_ids(where(c="red"), 3) == set(red)
+            assert snapshot.matching_ids(where(c="red"), 2) is None
+            assert snapshot.matching_ids(where(c="red", content_type="x"), 2) == frozenset()
+            assert snapshot.matching_ids(where(NOT={"c": "red"}), 3) != set(red)
+            assert len(snapshot.matching_ids(EVERYTHING, 4) or ()) == 4
+            assert snapshot.matching_ids(EVERYTHING, 3) is None
+
+    def test_metadata_of_every_kind_is_matched_by_value(self, truth: Truth) -> None:
+        """Whichever way the store looks a value up, it finds the same rows."""
+        values = ("1", 1, True, None, 1.5, "ä%_'\\", "", [1, "1"], {"k": 1})
+        ids = truth.add(
+            *(NewMemory(content=f"{n}", metadata={"v": v}) for n, v in enumerate(values))
+        )
+        with truth.seen() as snapshot:
+            for memory_id, value in list(zip(ids, values, strict=True))[:7]:
+                assert snapshot.matching_ids(where(v=value), 100) == {memory_id}
+
+    # ── Vectors and tokens ──
+
+    def test_vectors_come_back_with_their_places(self, truth: Truth) -> None:
+        """Searching without an index is exact."""
+        texts = ("tea", "green tea", "black tea")
+        chunks = [chunk_of(text, ordinal=at) for at, text in enumerate(texts)]
+        bare = replace(chunk_of("none", ordinal=3), embedding=None)
+        (memory_id,) = truth.write(put("tea", *chunks, bare))
+        truth.add("other")
+        with truth.seen() as snapshot:
+            stored = snapshot.vectors([str(memory_id.id)], 3) or pytest.fail()
+            assert snapshot.vectors([str(memory_id.id)], 2) is None
+            assert snapshot.vectors(None, 3) is None
+            assert len((snapshot.vectors(None, 4) or pytest.fail()).references) == 4
+            none = snapshot.vectors([new_id()], 3) or pytest.fail()
+        assert (none.references, none.vectors.shape[0]) == ((), 0)
+        assert stored.vectors.dtype == np.float32
+        for reference, vector in zip(stored.references, stored.vectors, strict=True):
+            expected = unit_vector(texts[reference.ordinal])
+            assert np.abs(vector - expected).max() < HALF_PRECISION
+            assert (reference.memory_id, reference.version) == (memory_id.id, 1)
+
+    def test_chunks_are_found_by_words_bigrams_and_extra_words(self, truth: Truth) -> None:
+        """The fallback of the keyword arm reaches what the arm reaches."""
+        parts = (
+            Chunk(ordinal=0, start=0, stop=3, language="en", words="green tea", bigrams=""),
+            Chunk(ordinal=1, start=3, stop=5, language="zh", words="", bigrams="绿茶 茶叶"),
+        )
+        (both,) = truth.write(put(NewMemory(content="x", tags=("drinks",)), *parts))
+        truth.add("coffee")
+
+        def found(*terms: str) -> set[tuple[str, int]]:
+            with truth.seen() as snapshot:
+                return {(c.memory_id, c.ordinal) for c in snapshot.chunks_with(terms, 10)}
+
+        memory_id = str(both.id)
+        assert found("tea", "unheard") == {(memory_id, 0)}
+        assert found("绿茶") == {(memory_id, 1)}
+        assert found("drink") == found("drink", "tea") == {(memory_id, 0), (memory_id, 1)}
+        assert found("te") == found("drinks") == found("") == found() == set()
+        with truth.seen() as snapshot:
+            (one,) = snapshot.chunks_with(["茶叶"], 10)
+            assert len(snapshot.chunks_with(["drink"], 1)) == 1
+        assert (one.words, one.bigrams, one.extra) == ("", "绿茶 茶叶", "drink")
+        assert (one.ns_id, one.keyword_nseq) == (truth.number(), 1)
+
+    def test_terms_are_counted_as_a_rebuild_left_them(self, truth: Truth) -> None:
+        """Counts may be old; what was never counted is missing."""
+        truth.add("tea")
+        with truth.seen() as snapshot:
+            assert snapshot.term_documents(["tea"]) == {}
+        truth.count_terms({"": 9, "tea": 4, "other": 2})
+        with truth.seen() as snapshot:
+            assert snapshot.term_documents(["tea", "unheard"]) == {"": 9, "tea": 4}
+
+    # ── Overlay and marks ──
+
+    def test_the_overlay_holds_every_row_above_a_number(self, truth: Truth) -> None:
+        """What the indexes don't have yet is searched all the same; deletions too."""
+        truth.add("first")
+        new = NewMemory(content="second", tags=("red",))
+        second, third = truth.add(new, "third")
+        expired, hidden = truth.add(NewMemory(content="old", expires_at=NOON), "bad")
+        truth.write(Remove(memory_id=third))
+        truth.quarantine(hidden)
+        truth.add("foreign", namespace=BEN)
+        opening = Opening(namespaces={}, since={truth.number(): 1}, overlay_limit=100)
+        with truth.seen(opening=opening) as snapshot:
+            rows = snapshot.overlay or pytest.fail()
+        assert [(row.memory_id, row.nseq, row.live) for row in rows] == [
+            *((second, 2, True), (expired, 4, False)),
+            *((third, 6, False), (hidden, 7, False)),
+        ]
+        assert [(row.vector_nseq, row.keyword_nseq) for row in rows] == [(n, n) for n in (2, 4, 6, 7)]
+        assert rows[0].extra == "red"
+        (chunk,) = rows[0].chunks
+        assert (chunk.words, chunk.language, chunk.start, chunk.stop) == ("second", "en", 0, 6)
+        assert np.abs(chunk.embedding - unit_vector("second")).max() < HALF_PRECISION
+        assert all(row.chunks == () for row in rows[1:])
+
+    def test_the_overlay_is_in_the_order_of_numbers(self, truth: Truth) -> None:
+        """A memo that is extended relies on it, within each namespace."""
+        for number in range(30):
+            ids = truth.add(f"a {number}", f"b {number}")
+            truth.write(*(put(f"{x} {number}", chunk_of("x", ordinal=1), chunk_of("y")) for x in "cd"))
+            truth.write(Revise(memory_id=ids[number % 2], patch=Patch(importance=number % 5 + 1)))
+        opening = Opening(namespaces={}, since={truth.number(): 0}, overlay_limit=1000)
+        with truth.seen(opening=opening) as snapshot:
+            rows = snapshot.overlay or pytest.fail()
+        assert len(rows) == 120
+        assert [row.nseq for row in rows] == sorted({row.nseq for row in rows})
+        assert all(
+            [chunk.ordinal for chunk in row.chunks] == list(range(len(row.chunks))) for row in rows
+        )
+
+    def test_an_overlay_of_too_many_rows_is_none(self, truth: Truth) -> None:
+        """Then the caller goes another way, and must not think that nothing changed."""
+        truth.add(*(f"note {number}" for number in range(5)))
+        ns_id = truth.number()
+        for since, limit, expected in ((0, 5, 5), (0, 4, None), (3, 2, 2), (5, 0, 0), (9, 0, 0)):
+            opening = Opening(namespaces={}, since={ns_id: since}, overlay_limit=limit)
+            with truth.seen(opening=opening) as snapshot:
+                overlay = snapshot.overlay
+            assert (None if overlay is None else len(overlay)) == expected
+
+    def test_no_overlay_is_read_that_nobody_asked_for(self, truth: Truth) -> None:
+        """Most reads need none."""
+        truth.add("tea")
+        with truth.seen() as snapshot:
+            assert snapshot.overlay == ()
+
+    def test_marks_of_another_history_are_missing(self, truth: Truth) -> None:
+        """An index whose mark is unknown describes another store, whatever its clocks say."""
+        truth.add("tea")
+        known = truth.marked("x")
+        marks = (("x", known), ("y", known), ("z", "never"))
+        with truth.seen(opening=Opening(namespaces={}, marks=marks)) as snapshot:
+            assert snapshot.missing_marks == {"y", "z"}
+        with truth.seen() as snapshot:
+            assert snapshot.missing_marks == frozenset()

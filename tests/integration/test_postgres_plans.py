@@ -1,0 +1,182 @@
+"""Which indexes serve the queries that a search waits for, on a few thousand rows."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from memory_tool.adapters.postgres_queries import statement
+from memory_tool.adapters.postgres_server import Role
+from memory_tool.model import NewMemory
+from memory_tool.scope import Namespace
+from tests.contract.truth import Truth, postgres_truth
+from tests.factories import new_id, put
+from tests.services.postgres import Database, Server
+
+NAMESPACES = tuple(Namespace(user=f"user{number}") for number in range(4))
+ROWS = 1200
+"""In each namespace; with fewer, reading all of a table is rightly cheaper than an index."""
+
+OUT_OF_ORDER = re.compile(r"Seq Scan on (memory|chunk)|Sort|(Hash|Merge) .*Join")
+"""What a plan may not hold whose rows have to come in the order of their numbers."""
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Server) -> Iterator[Database]:
+    """A database with a few thousand rows, whose statistics are fresh."""
+    with postgres.database() as one:
+        with postgres_truth(one) as truth:
+            for namespace in NAMESPACES:
+                fill(truth, namespace)
+        with one.admin() as connection:
+            connection.execute("VACUUM ANALYZE")
+        yield one
+
+
+def fill(truth: Truth, namespace: Namespace) -> None:
+    """Rows of which few share a word, a tag or a value."""
+    for first in range(0, ROWS, 200):
+        numbers = range(first, first + 200)
+        news = (
+            NewMemory(
+                content=f"note word{number} kind{number % 7}",
+                tags=(f"tag{number % 300}",),
+                metadata={"number": number % 400, "always": "same"},
+            )
+            for number in numbers
+        )
+        truth.write(*map(put, news), namespace=namespace)
+
+
+@pytest.fixture
+def ns_ids(database: Database) -> list[int]:
+    """The number of one namespace."""
+    with database.admin() as connection:
+        rows = connection.execute("SELECT min(ns_id) FROM threefold.namespace").fetchall()
+        return [int(rows[0][0])]
+
+
+@pytest.fixture
+def reader(database: Database, ns_ids: list[int]) -> Iterator[psycopg.Connection]:
+    """A transaction as the role that owns the search functions."""
+    with database.admin() as connection, connection.transaction():
+        connection.execute("SET LOCAL ROLE threefold_reader")
+        connection.execute(statement("name_namespaces"), {"named": f"{{{ns_ids[0]}}}"})
+        yield connection
+
+
+@pytest.fixture
+def app(database: Database, ns_ids: list[int]) -> Iterator[psycopg.Connection]:
+    """A transaction of the app in one namespace."""
+    with database.connection(Role.APP) as connection, connection.transaction():
+        connection.execute(statement("name_namespaces"), {"named": f"{{{ns_ids[0]}}}"})
+        yield connection
+
+
+@pytest.fixture
+def worker(database: Database) -> Iterator[psycopg.Connection]:
+    """A connection of the worker."""
+    with database.connection(Role.WORKER) as connection:
+        yield connection
+
+
+def plan(connection: psycopg.Connection, query: str, values: Mapping[str, object]) -> str:
+    """The plan of a query with these values, as text."""
+    text = psycopg.ClientCursor(connection).mogrify(query, values)
+    rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode())
+    return "\n".join(str(line) for (line,) in rows)
+
+
+def function_plan(
+    connection: psycopg.Connection, function: str, values: Mapping[str, object]
+) -> str:
+    """The plan of the query inside a search function, made for these values as the function does."""
+    rows = connection.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [function])
+    query = str(rows.fetchall()[0][0]).partition("RETURN QUERY")[2].partition(";")[0]
+    for name, value in values.items():
+        literal = sql.Literal(value).as_string(connection)
+        query = re.sub(rf"(?<![.\w]){name}(?![.\w])", lambda _, text=literal: text, query)
+    return plan(connection, query, {})
+
+
+def test_words_are_found_by_their_index(reader: psycopg.Connection, ns_ids: list[int]) -> None:
+    """Without it, keyword search without a keyword index would read every chunk."""
+    values = {"allowed": ns_ids, "wanted": ["word77", "tag9"], "bound": 100}
+    found = function_plan(reader, "chunks_with_terms", values)
+    assert "chunk_tokens" in found
+    assert "memory_extra" in found
+    assert "Seq Scan" not in found
+
+
+def test_metadata_is_found_by_its_index(reader: psycopg.Connection, ns_ids: list[int]) -> None:
+    """A filter that few rows meet must not read them all."""
+    values = {"allowed": ns_ids, "wanted": '{"number": 77}'}
+    found = function_plan(reader, "memories_with_metadata", values)
+    assert "memory_metadata" in found
+    assert "Seq Scan" not in found
+
+
+@pytest.mark.parametrize("name", ["outlines", "rows", "vectors_of", "deleted_ids"])
+def test_rows_are_fetched_by_their_key(
+    app: psycopg.Connection, ns_ids: list[int], name: str
+) -> None:
+    """Every search ends with one of these."""
+    values = {"ns_ids": ns_ids, "ids": [new_id() for _ in range(20)], "bound": 100}
+    found = plan(app, statement(name, condition=""), values)
+    assert "memory_pkey" in found
+    assert "Seq Scan" not in found
+
+
+def test_the_overlay_reads_the_log(app: psycopg.Connection, ns_ids: list[int]) -> None:
+    """It is a part of every search, and mostly empty."""
+    values = {"since_ns": ns_ids, "since": [ROWS - 5], "bound": 100}
+    found = plan(app, statement("overlay"), values)
+    assert "memory_log" in found
+    assert "chunk_pkey" in found
+    assert not OUT_OF_ORDER.search(found)
+
+
+def test_appliers_read_the_log(worker: psycopg.Connection, ns_ids: list[int]) -> None:
+    """In the order of numbers, without sorting: a rebuild reads everything through it."""
+    values = {"ns_ids": ns_ids, "above": [0], "upto": [ROWS]}
+    columns = "k.words, k.bigrams, k.embedding"
+    query = statement("changed_rows", number="vector_nseq", columns=columns)
+    found = plan(worker, query, values)
+    assert "memory_log" in found
+    assert "chunk_pkey" in found
+    assert not OUT_OF_ORDER.search(found)
+
+
+def test_pages_are_read_in_their_order(app: psycopg.Connection, ns_ids: list[int]) -> None:
+    """Page 1,000 must not cost more than page 1."""
+    values = {
+        "ns_ids": ns_ids,
+        "after_time": "2025-01-01T00:00Z",
+        "after_id": new_id(),
+        "bound": 20,
+    }
+    found = plan(app, statement("page", condition=""), values)
+    assert re.search(r"Index Scan using memory_listing.*\n.*Index Cond:.*event_time", found)
+
+
+@pytest.mark.parametrize(
+    ("column", "index"), [("dedup_hash", "memory_dedup"), ("key_hash", "memory_key")]
+)
+def test_twins_are_found_by_their_index(
+    app: psycopg.Connection, ns_ids: list[int], column: str, index: str
+) -> None:
+    """Each write asks for them; no condition of the query may be one that the wall holds back."""
+    query = (
+        f"SELECT * FROM threefold.memory m WHERE m.ns_id = %(ns_id)s"  # noqa: S608 - two names above
+        f" AND m.{column} = ANY (%(hashes)s) AND m.{column} IS NOT NULL"
+    )
+    assert f"m.{column} = ANY" in body(app, "open_write")
+    assert index in plan(app, query, {"ns_id": ns_ids[0], "hashes": [bytes(32)]})
+
+
+def body(connection: psycopg.Connection, function: str) -> str:
+    """The source of a function."""
+    rows = connection.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [function])
+    return str(rows.fetchall()[0][0])

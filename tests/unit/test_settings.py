@@ -1,0 +1,82 @@
+"""Settings: precedence, unknown names, values that can't be."""
+
+from pathlib import Path
+
+import pytest
+
+from memory_tool.errors import SettingsError
+from memory_tool.settings import Settings, load_settings
+
+
+def test_arguments_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    """The nearest to the call knows best."""
+    file = tmp_path / "threefold.toml"
+    file.write_text('tz = "UTC"\ngroup_items = 7\nembed_batch = 8\n', encoding="utf-8")
+    environment = {"THREEFOLD_GROUP_ITEMS": "9", "THREEFOLD_EMBED_BATCH": "16"}
+
+    settings = load_settings({"embed_batch": 4}, environment=environment, file=file)
+
+    assert (settings.tz, settings.group_items, settings.embed_batch) == ("UTC", 9, 4)
+
+
+def test_an_unknown_variable_is_an_error_that_names_the_nearest() -> None:
+    """A misspelt database address once fell back to a local store, and memories were lost."""
+    with pytest.raises(SettingsError, match="THREEFOLD_DATABASE_URL"):
+        load_settings(environment={"THREEFOLD_DATABSE_URL": "postgresql://x"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "THREEFOLD_SERVICE_HOST",
+        "THREEFOLD_PORT",
+        "THREEFOLD_PORT_5432_TCP_ADDR",
+        "THREEFOLD_API_SERVICE_PORT_HTTP",
+        "THREEFOLD_TEST_DATABASE_URL",
+        "THREEFOLD_EVALUATION_DATA",
+        "OTHER",
+    ],
+)
+def test_what_others_put_into_the_environment_is_ignored(name: str) -> None:
+    """Kubernetes injects addresses of services; the gate has variables of its own."""
+    assert load_settings(environment={name: "x"}) == Settings()
+
+
+def test_an_unknown_argument_is_an_error() -> None:
+    """The same rule for code as for variables."""
+    with pytest.raises(SettingsError, match="data_dir"):
+        load_settings({"data_dri": "x"}, environment={})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("group_items", 0),
+        ("group_items", "many"),
+        ("chunk_overlap", 600),
+        ("tz", "Mars/Olympus"),
+        ("pooled", "perhaps"),
+        ("scope_requires", "team"),
+        ("retry_seconds", -1),
+    ],
+)
+def test_values_that_can_not_be_are_refused(name: str, value: object) -> None:
+    """At the start, not at the first write."""
+    with pytest.raises(SettingsError):
+        load_settings({name: value}, environment={})
+
+
+def test_secrets_are_never_shown() -> None:
+    """Settings end up in logs."""
+    settings = load_settings(
+        {"database_url": "postgresql://u:hush@h/d", "embedder_key": "hush"}, environment={}
+    )
+
+    assert "hush" not in repr(settings)
+
+
+def test_a_list_is_read_from_a_variable() -> None:
+    """Commas part the items."""
+    settings = load_settings(environment={"THREEFOLD_SCOPE_REQUIRES": "user, project"})
+
+    assert settings.scope_requires == ("user", "project")
