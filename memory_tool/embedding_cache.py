@@ -80,11 +80,11 @@ class CachedEmbedder:
             Unavailable: The embedder failed; the batches before are remembered.
             InvalidEmbedding: The embedder made something else than one vector for each text.
         """
-        return self._embed("passage", texts, self._embedder.embed_passages)
+        return self._embed("passage", texts, model=self._embedder.embed_passages)
 
     def embed_queries(self, texts: Sequence[str]) -> Vector:
         """Like :meth:`embed_passages`, for questions."""
-        return self._embed("query", texts, self._embedder.embed_queries)
+        return self._embed("query", texts, model=self._embedder.embed_queries)
 
     def token_spans(self, text: str) -> Sequence[Span]:
         """The tokens of the embedder that is asked."""
@@ -96,7 +96,7 @@ class CachedEmbedder:
             self._kept.clear()
 
     def _embed(
-        self, kind: str, texts: Sequence[str], model: Callable[[Sequence[str]], Vector]
+        self, kind: str, texts: Sequence[str], *, model: Callable[[Sequence[str]], Vector]
     ) -> Vector:
         keys = [hashlib.sha256(f"{kind}\0{text}".encode()).digest() for text in texts]
         wanted = dict(zip(keys, texts, strict=True))

@@ -36,7 +36,7 @@ class ModelCard:
     purpose: str = ""
 
 
-def _e5(size: str, dimension: int, purpose: str) -> ModelCard:
+def _e5(size: str, dimension: int, *, purpose: str) -> ModelCard:
     return ModelCard(
         name=f"intfloat/multilingual-e5-{size}",
         aliases=(f"e5-{size}",),
@@ -48,7 +48,7 @@ def _e5(size: str, dimension: int, purpose: str) -> ModelCard:
     )
 
 
-def _bge(size: str, language: str, dimension: int, purpose: str) -> ModelCard:
+def _bge(size: str, language: str, *, dimension: int, purpose: str) -> ModelCard:
     return ModelCard(
         name=f"BAAI/bge-{size}-{language}-v1.5",
         aliases=(f"bge-{size}-{language}",),
@@ -60,13 +60,13 @@ def _bge(size: str, language: str, dimension: int, purpose: str) -> ModelCard:
 
 
 KNOWN_MODELS: Final = (
-    _e5("small", 384, "a hundred languages, questions in one and memories in another; small"),
-    _e5("base", 768, "a hundred languages, twice the size"),
-    _e5("large", 1024, "a hundred languages, best of its family, for a GPU"),
-    _bge("small", "zh", 512, "Chinese on a laptop"),
-    _bge("large", "zh", 1024, "Chinese at its best, for a GPU"),
-    _bge("small", "en", 384, "English on a laptop"),
-    _bge("large", "en", 1024, "English at its best, for a GPU"),
+    _e5("small", 384, purpose="a hundred languages, also across them, on a laptop"),
+    _e5("base", 768, purpose="a hundred languages, twice the size"),
+    _e5("large", 1024, purpose="a hundred languages, best of its family, for a GPU"),
+    _bge("small", "zh", dimension=512, purpose="Chinese on a laptop"),
+    _bge("large", "zh", dimension=1024, purpose="Chinese at its best, for a GPU"),
+    _bge("small", "en", dimension=384, purpose="English on a laptop"),
+    _bge("large", "en", dimension=1024, purpose="English at its best, for a GPU"),
     ModelCard(
         name="text-embedding-ada-002",
         aliases=("ada-002",),

@@ -38,7 +38,7 @@ one of 20,000 characters in 3.5 s."""
 SCOPE_WORDS: Final = frozenset({"user_id", "agent_id", "project_id", "namespace"})
 """Names that choose where to look and are no conditions on a record."""
 
-OPPOSITES: Final[Mapping[str, str]] = {"ne": "eq", "nin": "in"}
+OPPOSITES: Final[Mapping[Operator, Operator]] = {"ne": "eq", "nin": "in"}
 """Operators that match exactly where the other one doesn't, missing fields included."""
 
 SOURCE_PREFIX: Final = "source."
@@ -127,7 +127,7 @@ def kind_of(comparison: Comparison) -> Kind:
     return kind
 
 
-def written(name: str, operator: str, value: object) -> Comparison:
+def written(name: str, operator: str, *, value: object) -> Comparison:
     """A comparison as somebody wrote it: its shape is right, its name not looked up yet.
 
     Raises:
@@ -274,16 +274,16 @@ _CONVERSIONS: Final[Mapping[Kind, Callable[[str, Scalar], Scalar]]] = {
 def _at_times(comparison: Comparison, tz: tzinfo) -> Filter:
     name, operator, value = comparison.name, comparison.operator, comparison.value
     if not isinstance(value, tuple):
-        return _at_time(name, operator, span(name, value, tz))
-    spans = [span(name, each, tz) for each in value]
+        return _at_time(name, operator, span=span(name, value, tz=tz))
+    spans = [span(name, each, tz=tz) for each in value]
     if all(stop is None for _, stop in spans):
         starts = tuple(start for start, _ in spans)
         return Comparison(name=name, operator=operator, value=starts)
-    within = any_of(tuple(_at_time(name, "eq", each) for each in spans))
+    within = any_of(tuple(_at_time(name, "eq", span=each) for each in spans))
     return within if operator == "in" else NotThis(part=within)
 
 
-def _at_time(name: str, operator: Operator, span: Span) -> Filter:
+def _at_time(name: str, operator: Operator, *, span: Span) -> Filter:
     start, stop = span
     if stop is None or operator in ("gte", "lt"):
         return Comparison(name=name, operator=operator, value=start)

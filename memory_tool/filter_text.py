@@ -20,7 +20,7 @@ import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 from memory_tool.errors import InvalidFilter
 from memory_tool.filter_fields import any_of, written
@@ -94,9 +94,10 @@ def _tokens(text: str) -> list[_Token]:
     while not tokens or tokens[-1].kind is not _TokenKind.END:
         match = _TOKEN.match(text, position)
         if match is None:
-            blanks = len(text) - len(text[position:].lstrip())
-            message = f"a quote without its end, or a stray sign: {_place(text, blanks)}"
-            raise InvalidFilter(message)
+            rest = text[position:].lstrip()
+            place = len(text) - len(rest) + 1
+            message = f"a quote without its end, or a stray sign, at character {place}: "
+            raise InvalidFilter(message + shown(rest))
         kind = _TokenKind(match.lastgroup)
         piece = match[kind.value]
         if kind is _TokenKind.QUOTED:
@@ -106,8 +107,10 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
-def _place(text: str, start: int) -> str:
-    return f"character {start + 1}, {shown(text[start:])}"
+def _refuse(found: _Token, *, expected: str) -> NoReturn:
+    what = "the end" if found.kind is _TokenKind.END else shown(found.text)
+    message = f"expected {expected} at character {found.start + 1}, not {what}"
+    raise InvalidFilter(message)
 
 
 class _Reader:
@@ -122,8 +125,7 @@ class _Reader:
     def whole(self) -> Filter:
         condition = self._condition()
         if self._peek().kind is not _TokenKind.END:
-            message = "AND, OR or the end"
-            raise self._expected(message, self._peek())
+            _refuse(self._peek(), expected="AND, OR or the end")
         return condition
 
     def _condition(self) -> Filter:
@@ -162,25 +164,23 @@ class _Reader:
         name = self._name()
         token = self._take()
         if token.kind is _TokenKind.SYMBOL and token.text in _SYMBOLS:
-            return written(name, _SYMBOLS[token.text], self._value())
+            return written(name, _SYMBOLS[token.text], value=self._value())
         negated = token.keyword == "not"
         if negated:
             token = self._take()
         if token.keyword == "in":
-            return written(name, "nin" if negated else "in", self._values())
+            return written(name, "nin" if negated else "in", value=self._values())
         if token.keyword == "exists":
-            return written(name, "exists", not negated)
+            return written(name, "exists", value=not negated)
         if token.keyword in ("contains", "icontains"):
-            part = written(name, token.keyword, self._value())
+            part = written(name, token.keyword, value=self._value())
             return NotThis(part=part) if negated else part
-        message = f"an operator after {shown(name)}"
-        raise self._expected(message, token)
+        _refuse(token, expected=f"an operator after {shown(name)}")
 
     def _name(self) -> str:
         token = self._take()
         if token.kind not in (_TokenKind.QUOTED, _TokenKind.WORD) or token.keyword:
-            message = "a name"
-            raise self._expected(message, token)
+            _refuse(token, expected="a name")
         return token.text
 
     def _values(self) -> list[Scalar]:
@@ -204,8 +204,7 @@ class _Reader:
             return _CONSTANTS[token.text.lower()]
         number = _NUMBER.fullmatch(token.text) if token.kind is _TokenKind.WORD else None
         if number is None or len(token.text) > _DIGITS_MAX:
-            message = "a value (texts stand in quotes)"
-            raise self._expected(message, token)
+            _refuse(token, expected="a value (texts stand in quotes)")
         if number["fraction"] or number["power"]:
             return float(token.text)
         return int(token.text)
@@ -213,16 +212,12 @@ class _Reader:
     def _take_symbol(self, symbol: str) -> None:
         token = self._take()
         if not token.is_symbol(symbol):
-            raise self._expected(symbol, token)
+            _refuse(token, expected=symbol)
 
     def _peek(self) -> _Token:
         return self._tokens[self._next]
 
     def _take(self) -> _Token:
         token = self._tokens[self._next]
-        self._next += token.kind is not _TokenKind.END
+        self._next += 1
         return token
-
-    def _expected(self, what: str, token: _Token) -> InvalidFilter:
-        found = "the end" if token.kind is _TokenKind.END else shown(token.text)
-        return InvalidFilter(f"expected {what} at character {token.start + 1}, not {found}")

@@ -58,7 +58,7 @@ def or_missing(value: object) -> str:
     return "; for a field without value use exists" if value is None else ""
 
 
-def span(name: str, value: Scalar, tz: tzinfo) -> Span:
+def span(name: str, value: Scalar, *, tz: tzinfo) -> Span:
     """The instant that ``value`` is, or the whole day in ``tz`` that a bare date stands for; UTC.
 
     Raises:

@@ -156,7 +156,7 @@ def _read_mapping(value: object, depth: int) -> Filter:
             message = f"a name is a text, not {shown(name)}"
             raise InvalidFilter(message)
         if name in _JOINERS:
-            parts.append(_read_joiner(_JOINERS[name], condition, depth + 1))
+            parts.append(_read_joiner(_JOINERS[name], condition, depth=depth + 1))
         elif name.startswith("$"):
             message = f"there is no {shown(name)}, only AND, OR and NOT"
             raise InvalidFilter(message)
@@ -165,7 +165,7 @@ def _read_mapping(value: object, depth: int) -> Filter:
     return all_of(*parts)
 
 
-def _read_joiner(word: str, value: object, depth: int) -> Filter:
+def _read_joiner(word: str, value: object, *, depth: int) -> Filter:
     if word == "NOT":
         return NotThis(part=_read_mapping(value, depth))
     if not isinstance(value, (list, tuple)):
@@ -182,13 +182,13 @@ def _read_joiner(word: str, value: object, depth: int) -> Filter:
 
 def _read_conditions(name: str, value: object) -> Iterator[Comparison]:
     if not isinstance(value, Mapping):
-        yield written(name, "eq", value)
+        yield written(name, "eq", value=value)
         return
     if not value:
         message = f"{shown(name)} has no operator"
         raise InvalidFilter(message)
     for spelling, operand in value.items():
-        yield written(name, str(spelling).removeprefix("$"), operand)
+        yield written(name, str(spelling).removeprefix("$"), value=operand)
 
 
 def _resolved(condition: Filter, tz: tzinfo) -> Filter:

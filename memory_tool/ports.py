@@ -517,6 +517,10 @@ class ChangeLog(Protocol):
         """How many numbers lie above these clocks, over all namespaces."""
         ...
 
+    def knows(self, target: str, mark: str) -> bool:
+        """Whether this history gave the target that mark."""
+        ...
+
     def changes(
         self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
     ) -> AbstractContextManager[ChangeBatch]:

@@ -188,5 +188,14 @@ def put_of(new: NewMemory, chunks: tuple[Chunk, ...]) -> Put:
 
 
 def request_hash(*parts: object) -> bytes:
-    """What tells a repeated request from another one: SHA-256 of its values."""
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
+    """What tells a repeated request from another one: SHA-256 of its values.
+
+    Raises:
+        InputError: A whole number has more digits than Python writes.
+    """
+    try:
+        text = repr(parts)
+    except ValueError as error:
+        message = "a number is too large"
+        raise InputError(message) from error
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -37,7 +37,9 @@ def retrying(policy: RetryPolicy, operation: str) -> tenacity.Retrying:
         retry=tenacity.retry_if_exception_type(Unavailable),
         stop=tenacity.stop_after_attempt(policy.attempts)
         | tenacity.stop_after_delay(policy.seconds),
-        wait=tenacity.wait_exponential_jitter(initial=policy.first_wait, max=2.0, jitter=0.05),
+        wait=tenacity.wait_exponential_jitter(
+            multiplier=policy.first_wait, max=2.0, jitter=policy.first_wait
+        ),
         before_sleep=note,
         reraise=True,
     )

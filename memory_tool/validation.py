@@ -133,12 +133,7 @@ def _plain(value: object, what: str, depth: int) -> Json:
 
 def _plain_number(value: float, what: str) -> Json:
     if not abs(value) <= sys.float_info.max:
-        found = (
-            f"{value}, which JSON has no word for"
-            if isinstance(value, float)
-            else ("a number that is too large to be compared")
-        )
-        message = f"{what} holds {found}"
+        message = f"{what} holds a number that is not finite, or too large"
         raise InputError(message)
     return value
 

@@ -93,7 +93,9 @@ class WritePath:
                 ``idempotency_key`` the call can be repeated and stores the rest.
         """
         _check_key(idempotency_key)
-        asked = request_hash(tuple(news) if request is None else request)
+        asked = b"-"
+        if idempotency_key is not None:
+            asked = request_hash(tuple(news) if request is None else request)
         with self._metrics.timed("store"):
             results: list[WriteResult] = []
             for number, group in enumerate(self._groups(news)):
@@ -206,7 +208,8 @@ def _row_of(new: NewMemory) -> object:
     """What two memories of one call share when they may mean the same row."""
     if new.key is not None:
         return "key", new.key
-    return "text", content_hash(new.content) if isinstance(new.content, str) else None
+    text: object = new.content
+    return "text", content_hash(text) if isinstance(text, str) else None
 
 
 def _check_key(idempotency_key: object) -> None:

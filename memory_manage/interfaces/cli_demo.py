@@ -55,13 +55,19 @@ def demo(*, store: StoreOptions) -> None:
         where = dict(memory.health().where)
     seconds = time.monotonic() - started
     if store.as_json:
-        print_json(_document(stored, where, list(zip(story.examples, found, strict=True))))
+        searches = list(zip(story.examples, found, strict=True))
+        print_json(_document(stored, searches, where=where))
         return
     print_lines(f"{stored.added} memories added, {stored.already_there} were there already.")
     for example, results in zip(story.examples, found, strict=True):
         print_lines("", *_shown(example, results))
     print_lines("", explanation_key())
-    print_lines("", *_next_steps(where, store), "", f"All of it took {seconds:.0f} seconds.")
+    print_lines(
+        "",
+        *_next_steps(where, store, some_id=found[0].results[0].id),
+        "",
+        f"All of it took {seconds:.0f} seconds.",
+    )
 
 
 def _store(mine: "MemoryManage", story: Story) -> Stored:
@@ -98,7 +104,7 @@ def _shown(example: Example, found: "Found") -> Iterator[str]:
     yield from explained(found)
 
 
-def _next_steps(where: dict[str, str], store: StoreOptions) -> Iterator[str]:
+def _next_steps(where: dict[str, str], store: StoreOptions, *, some_id: str) -> Iterator[str]:
     yield f"The data lies in {where['data']}: {where['records']}, {where['keywords']} for words,"
     yield f"{where['vectors']} for vectors made by {where['embedder']}. What to try next:"
     yield ""
@@ -110,8 +116,8 @@ def _next_steps(where: dict[str, str], store: StoreOptions) -> Iterator[str]:
         (f'search "colour of the lamp" {scope} --since 2025-03-24', "only what was said since"),
         (f'add "I moved to the fourth floor" {scope}', "tell it something; prints an id"),
         (f"list {scope} --type procedure", "what is there"),
-        (f"get ID {scope}", "one memory; ID as list prints it"),
-        (f"delete ID {scope}", "forget it"),
+        (f"get {some_id} {scope}", "one memory"),
+        (f"delete {some_id} {scope}", "forget it"),
         (f"stats{further}", "how much is there"),
         (f"doctor{further}", "whether all is well"),
     ]
@@ -130,7 +136,7 @@ def _command() -> str:
 
 
 def _document(
-    stored: Stored, where: dict[str, str], searches: "list[tuple[Example, Found]]"
+    stored: Stored, searches: "list[tuple[Example, Found]]", *, where: dict[str, str]
 ) -> dict[str, Any]:
     return {
         "stored": {"added": stored.added, "already_there": stored.already_there},

@@ -24,7 +24,7 @@ from memory_manage.interfaces.cli_output import (
 from memory_manage.interfaces.cli_session import note, opened, print_json, print_lines
 
 if TYPE_CHECKING:
-    from memory_manage import options as options_of
+    import memory_manage.options as options_of
     from memory_manage.results import Found, Listing
 
 MemoryIdArgument = Annotated[

@@ -10,7 +10,7 @@ import typer
 from memory_tool.errors import InputError, InvalidScope, ScopeRequired
 
 if TYPE_CHECKING:
-    from memory_manage import options as options_of
+    import memory_manage.options as options_of
     from memory_tool.model import Json
 
 TYPES: Final = (

@@ -24,7 +24,7 @@ def print_memories(items: "Sequence[MemoryItem]") -> None:
     scored = any(item.score is not None for item in items)
     heads = _HEADS if scored else _HEADS[1:]
     rows = [_row(item)[-len(heads) :] for item in items]
-    if sys.stdout.isatty():
+    if rows and sys.stdout.isatty():
         _print_table(heads, rows)
     else:
         print_lines(*aligned(rows))

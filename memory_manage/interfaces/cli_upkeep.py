@@ -19,7 +19,7 @@ def stats(*, store: StoreOptions) -> None:
     if store.as_json:
         print_json(figures)
     else:
-        print_fields({name.replace("_", " "): f"{value:g}" for name, value in figures.items()})
+        print_fields({name.replace("_", " "): f"{value:,}" for name, value in figures.items()})
 
 
 @with_groups

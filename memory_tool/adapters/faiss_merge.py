@@ -117,12 +117,11 @@ def plan_block(base: RowTable, block: Block, *, changes: Changes, graph_above: i
 
 
 def _unchanged(versions: NDArray[np.int64], places: Rows, *, changes: Changes) -> NDArray[np.bool_]:
-    """For each memory of ``changes`` whether the base has just its vectors, in its version."""
-    held = np.bincount(places, minlength=len(changes.ids))
+    """For each memory of ``changes`` whether the base has all its vectors, in its version."""
     current = places[versions == changes.versions[places]]
-    held_in_version = np.bincount(current, minlength=len(changes.ids))
-    there: NDArray[np.bool_] = (held == changes.counts) & (held_in_version == changes.counts)
-    return there & (changes.counts > 0)
+    held = np.bincount(current, minlength=len(changes.ids))
+    unchanged: NDArray[np.bool_] = (held == changes.counts) & (changes.counts > 0)
+    return unchanged
 
 
 def _worth_keeping(block: Block, rows: RowTable, *, added: int) -> bool:

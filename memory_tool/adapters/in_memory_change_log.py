@@ -33,6 +33,10 @@ class InMemoryChangeLog(ChangeLog):
         spaces = self._store.state.namespaces.values()
         return sum(max(0, space.nseq - clocks.get(space.ns_id, 0)) for space in spaces)
 
+    def knows(self, target: str, mark: str) -> bool:
+        """See :meth:`memory_tool.ports.ChangeLog.knows`."""
+        return (target, mark) in self._store.state.marks
+
     @contextmanager
     def changes(
         self, target: str, kind: Kind, base: TargetBase, limit: int
@@ -43,7 +47,7 @@ class InMemoryChangeLog(ChangeLog):
         if base.mark is not None and (target, base.mark) not in state.marks:
             message = f"{target} carries a mark that this store never made"
             raise ForeignHistory(message)
-        upto = _span(state, base, limit)
+        upto = _span(state, base, limit=limit)
         mark = secrets.token_hex(16)
 
         def rows() -> Iterator[ChangeRow]:
@@ -51,7 +55,7 @@ class InMemoryChangeLog(ChangeLog):
                 yield from _changed(
                     state.namespaces[ns_id], kind, above=base.clocks.get(ns_id, 0), upto=number
                 )
-            self._remember(target, mark, incarnation)
+            self._remember(target, mark, incarnation=incarnation)
 
         yield ChangeBatch(
             rows=rows(),
@@ -62,7 +66,7 @@ class InMemoryChangeLog(ChangeLog):
             store=self._store.identity,
         )
 
-    def _remember(self, target: str, mark: str, incarnation: str) -> None:
+    def _remember(self, target: str, mark: str, *, incarnation: str) -> None:
         with self._store.lock:
             if self._store.incarnation != incarnation:
                 message = "the store went back to an older moment while its rows were read"
@@ -102,7 +106,7 @@ class InMemoryChangeLog(ChangeLog):
         return self._store.identity
 
 
-def _span(state: StoreState, base: TargetBase, limit: int) -> Mapping[int, int]:
+def _span(state: StoreState, base: TargetBase, *, limit: int) -> Mapping[int, int]:
     """Up to which number each namespace is read: whole namespaces first, the last one cut."""
     left = limit
     upto: dict[int, int] = {}
@@ -120,7 +124,8 @@ def _span(state: StoreState, base: TargetBase, limit: int) -> Mapping[int, int]:
 def _changed(space: NamespaceState, kind: Kind, *, above: int, upto: int) -> Iterator[ChangeRow]:
     for row in changed_above(space, above):
         version = _version(row, kind)
-        if row.nseq <= upto and version > above:
+        # Not by nseq: a row whose importance changed after the cut would never come.
+        if above < version <= upto:
             live = row.state is State.LIVE
             yield ChangeRow(
                 ns_id=space.ns_id,

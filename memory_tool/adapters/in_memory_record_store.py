@@ -56,7 +56,7 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
                     rows=tuple(_candidates(before, commit.lookup)),
                 )
             )
-            self._put(_written(before, commit, plan))
+            self._put(_written(before, commit, plan=plan))
             return plan.results
 
     def _namespace(self, namespace: Namespace) -> NamespaceState:
@@ -122,7 +122,7 @@ def _candidates(before: NamespaceState, lookup: Lookup) -> Iterator[StoredRow]:
             yield row
 
 
-def _written(before: NamespaceState, commit: Commit, plan: WritePlan) -> NamespaceState:
+def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> NamespaceState:
     """The namespace after the plan.
 
     Raises:

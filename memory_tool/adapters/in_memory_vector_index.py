@@ -238,7 +238,8 @@ class InMemoryVectorTarget(IndexTarget):
         with self._applying:
             current = self._pointer()
             if current is None or current.mark != batch.mark:
-                self._publish(_folded(self._base(), batch, self._next_number()), batch, log)
+                generation = _folded(self._base(), batch, number=self._next_number())
+                self._publish(generation, batch.mark, base_mark=batch.base_mark, log=log)
             log.note_progress(self._name, batch.clocks)
 
     def _base(self) -> VectorGeneration:
@@ -248,16 +249,18 @@ class InMemoryVectorTarget(IndexTarget):
         current = self._pointer()
         return max([*self._folder.generations, current.generation if current else 0]) + 1
 
-    def _publish(self, generation: VectorGeneration, batch: ChangeBatch, log: ChangeLog) -> None:
+    def _publish(
+        self, generation: VectorGeneration, mark: str, *, base_mark: str | None, log: ChangeLog
+    ) -> None:
         before = self._folder.generations
         self._folder.generations = {**before, generation.number: generation}
         pointer = Pointer(
             target=self._name,
             generation=generation.number,
             manifest_sha256=generation.sha256,
-            mark=batch.mark,
+            mark=mark,
         )
-        if not log.publish(pointer, base_mark=batch.base_mark):
+        if not log.publish(pointer, base_mark=base_mark):
             self._folder.generations = before
             message = f"somebody else published {self._name} meanwhile"
             raise ForeignHistory(message)
@@ -266,7 +269,7 @@ class InMemoryVectorTarget(IndexTarget):
         self._folder.generations = {number: self._folder.generations[number] for number in kept}
 
 
-def _folded(base: VectorGeneration, batch: ChangeBatch, number: int) -> VectorGeneration:
+def _folded(base: VectorGeneration, batch: ChangeBatch, *, number: int) -> VectorGeneration:
     """The generation after ``base`` that holds the batch."""
     if base.mark != batch.base_mark:
         message = "the batch builds upon another generation than the current one"

@@ -61,7 +61,7 @@ class OpenAIEmbedder:
         batch: int = 32,
         seconds: float = 30.0,
     ) -> None:
-        self._client = _client(base_url, api_key, seconds)
+        self._client = _client(base_url, api_key, seconds=seconds)
         self._model = model
         self._card = model_card(model)
         self._batch = batch
@@ -133,7 +133,7 @@ class OpenAIEmbedder:
         return _rows(response, len(texts))
 
 
-def _client(base_url: str, api_key: str, seconds: float) -> "httpx.Client":
+def _client(base_url: str, api_key: str, *, seconds: float) -> "httpx.Client":
     try:
         import httpx  # noqa: PLC0415 - an optional driver, loaded only where it is used
     except ImportError as error:

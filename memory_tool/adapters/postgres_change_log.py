@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
-from memory_tool.adapters.postgres_rows import Record, chunk_of, space_of
+from memory_tool.adapters.postgres_rows import Record, chunk_of, number_array, space_of
 from memory_tool.ports import (
     ChangeBatch,
     ChangeLog,
@@ -50,6 +50,14 @@ class PostgresChangeLog(ChangeLog):
             known = self._clocks
         return sum(max(0, nseq - clocks.get(ns_id, 0)) for ns_id, nseq in known.items())
 
+    def knows(self, target: str, mark: str) -> bool:
+        """See :meth:`memory_tool.ports.ChangeLog.knows`."""
+        with self._pool.connection() as connection:
+            record = connection.execute(
+                statement("known_mark"), {"target": target, "mark": mark}
+            ).fetchone()
+        return bool(record and record[0])
+
     def _look(self) -> None:
         """Bring the clocks up to date: those changed since the last look, or all now and then."""
         with self._pool.connection() as connection:
@@ -82,7 +90,7 @@ class PostgresChangeLog(ChangeLog):
         with self._pool.connection() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
             connection.execute(statement("be_patient"))
-            yield _batch(connection, target, kind, base=base, limit=limit)
+            yield _batch(connection, target, kind=kind, base=base, limit=limit)
 
     def pointer(self, target: str) -> Pointer | None:
         """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
@@ -109,8 +117,8 @@ class PostgresChangeLog(ChangeLog):
         """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
         parameters = {
             "target": target,
-            "ns_ids": list(clocks),
-            "applied": list(clocks.values()),
+            "ns_ids": number_array(clocks),
+            "applied": number_array(clocks.values()),
         }
         with self._pool.connection() as connection:
             connection.execute(statement("note_progress"), parameters)
@@ -126,8 +134,8 @@ class PostgresChangeLog(ChangeLog):
 def _batch(
     connection: Connection,
     target: str,
-    kind: Literal["vector", "keyword"],
     *,
+    kind: Literal["vector", "keyword"],
     base: TargetBase,
     limit: int,
 ) -> ChangeBatch:
@@ -137,14 +145,14 @@ def _batch(
             message = f"{target} carries a mark that this store never made"
             raise ForeignHistory(message)
     records = connection.execute(statement("changed_clocks"), {"since": None}).fetchall()
-    upto = _span(cast("list[tuple[int, int, int]]", records), base, limit)
+    upto = _span(cast("list[tuple[int, int, int]]", records), base, limit=limit)
     mark = secrets.token_hex(16)
     # In the transaction that reads the rows: a mark of another history than the rows would vouch
     # for what this history never had.
     connection.execute(statement("new_mark"), {"target": target, "mark": mark})
     identity = connection.execute(statement("store_identity")).fetchone()
     return ChangeBatch(
-        rows=_changed_rows(connection, kind, base, upto),
+        rows=_changed_rows(connection, kind, base=base, upto=upto),
         clocks=upto,
         mark=mark,
         base_mark=base.mark,
@@ -153,9 +161,7 @@ def _batch(
     )
 
 
-def _span(
-    clocks: list[tuple[int, int, int]], base: TargetBase, limit: int
-) -> Mapping[int, int]:
+def _span(clocks: list[tuple[int, int, int]], base: TargetBase, *, limit: int) -> Mapping[int, int]:
     """Up to which number each namespace is read: whole namespaces first, the last one cut.
 
     Args:
@@ -182,14 +188,15 @@ def _span(
 def _changed_rows(
     connection: Connection,
     kind: Literal["vector", "keyword"],
+    *,
     base: TargetBase,
     upto: Mapping[int, int],
 ) -> Iterator[ChangeRow]:
     sql = statement("changed_rows", number=_NUMBER[kind], columns=_COLUMNS[kind])
     parameters = {
-        "ns_ids": list(upto),
-        "above": [base.clocks.get(ns_id, 0) for ns_id in upto],
-        "upto": list(upto.values()),
+        "ns_ids": number_array(upto),
+        "above": number_array(base.clocks.get(ns_id, 0) for ns_id in upto),
+        "upto": number_array(upto.values()),
     }
     with connection.cursor(name="changes", binary=True) as cursor:
         cursor.itersize = _FETCH

@@ -6,6 +6,7 @@ change the shape of a query.
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeGuard
 
 from memory_tool.filter_fields import (
@@ -83,32 +84,30 @@ def _not_true(piece: _Sql) -> _Sql:
 
 
 def _comparison(comparison: Comparison, alias: str) -> _Sql:
-    operator = comparison.operator
-    if operator in OPPOSITES:
-        return _not_true(_positive(comparison, OPPOSITES[operator], alias))
-    positive = _positive(comparison, operator, alias)
-    absent = operator == "exists" and comparison.value is False
-    return _not_true(positive) if absent else positive
-
-
-def _positive(comparison: Comparison, operator: str, alias: str) -> _Sql:
-    name, value, kind = comparison.name, comparison.value, kind_of(comparison)
+    name, kind = comparison.name, kind_of(comparison)
+    if comparison.operator in OPPOSITES:
+        opposite = replace(comparison, operator=OPPOSITES[comparison.operator])
+        return _not_true(_comparison(opposite, alias))
+    if comparison.operator == "exists" and comparison.value is False:
+        return _not_true(_comparison(replace(comparison, value=True), alias))
     if comparison.metadata:
-        return _on_entry(f"{alias}.metadata", name, operator, value)
+        return _on_entry(f"{alias}.metadata", comparison)
     if kind is Kind.JSON:
-        return _on_entry(f"{alias}.source", name.removeprefix(SOURCE_PREFIX), operator, value)
+        entry = replace(comparison, name=name.removeprefix(SOURCE_PREFIX))
+        return _on_entry(f"{alias}.source", entry)
     if kind is Kind.TAGS:
-        return _on_tags(f"{alias}.tags", operator, value)
-    return _on_column(f"{alias}.{_COLUMNS.get(name, name)}", _CASTS[kind], operator, value)
+        return _on_tags(f"{alias}.tags", comparison)
+    return _on_column(f"{alias}.{_COLUMNS.get(name, name)}", comparison)
 
 
-def _on_column(column: str, cast: str, operator: str, value: object) -> _Sql:
+def _on_column(column: str, comparison: Comparison) -> _Sql:
+    operator, value, cast = comparison.operator, comparison.value, _CASTS[kind_of(comparison)]
     if operator == "exists":
         return _Sql(f"{column} IS NOT NULL")
     if isinstance(value, tuple):
         return _Sql(f"{column} = ANY(%s::{cast}[])", ([_exact(each) for each in value],))
     if cast == "text" and operator != "eq":
-        return _on_text(column, operator, value)
+        return _on_text(column, comparison)
     return _Sql(f"{column} {_SIGNS[operator]} %s::{cast}", (_exact(value),))
 
 
@@ -120,8 +119,9 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _on_text(text: str, operator: str, value: object) -> _Sql:
+def _on_text(text: str, comparison: Comparison) -> _Sql:
     # The collation "C" orders by code point, whatever the locale of the database is.
+    operator, value = comparison.operator, comparison.value
     if operator == "contains":
         return _Sql(f"strpos({text}, %s::text) > 0", (value,))
     if operator == "icontains":
@@ -129,7 +129,8 @@ def _on_text(text: str, operator: str, value: object) -> _Sql:
     return _Sql(f'{text} COLLATE "C" {_SIGNS[operator]} %s::text', (value,))
 
 
-def _on_tags(column: str, operator: str, value: object) -> _Sql:
+def _on_tags(column: str, comparison: Comparison) -> _Sql:
+    operator, value = comparison.operator, comparison.value
     if operator == "exists":
         return _Sql(f"jsonb_array_length({column}) > 0")
     if isinstance(value, tuple):
@@ -143,8 +144,9 @@ def _on_tags(column: str, operator: str, value: object) -> _Sql:
     return _Sql(f"{column} ? %s::text", (value,))
 
 
-def _on_entry(column: str, name: str, operator: str, value: object) -> _Sql:
+def _on_entry(column: str, comparison: Comparison) -> _Sql:
     # For a scalar, "contains this document" is "equals", and a GIN index can serve it.
+    name, operator, value = comparison.name, comparison.operator, comparison.value
     if operator == "exists":
         return _Sql(f"{column} ? %s::text", (name,))
     if isinstance(value, tuple):
@@ -152,37 +154,36 @@ def _on_entry(column: str, name: str, operator: str, value: object) -> _Sql:
         return _Sql(f"{column} @> ANY(%s::jsonb[])", (documents,))
     if operator == "eq":
         return _Sql(f"{column} @> %s::jsonb", (json.dumps({name: value}),))
-    tests = list(_tests(column, name, operator, value))
+    tests = list(_tests(column, comparison))
     text = " OR ".join(test.text for test in tests) or "FALSE"
     return _Sql(text, tuple(each for test in tests for each in test.parameters))
 
 
-def _tests(column: str, name: str, operator: str, value: object) -> Iterator[_Sql]:
+def _tests(column: str, comparison: Comparison) -> Iterator[_Sql]:
     """What may hold of an entry, one test for each JSON type that the operator looks into."""
-    entry = f"({column} -> %s::text)"
+    name, operator, value = comparison.name, comparison.operator, comparison.value
+    entry = _Sql(f"({column} -> %s::text)", (name,))
     if isinstance(value, str):
-        yield _when(entry, name, "string", _on_text(f"({column} ->> %s::text)", operator, value))
+        test = _on_text(f"({column} ->> %s::text)", comparison)
+        yield _when(entry, "string", test=_Sql(test.text, (name, *test.parameters)))
     if operator == "contains":
         yield _Sql(f"{column} @> %s::jsonb", (json.dumps({name: [value]}),))
     elif operator == "icontains":
-        in_any_case = _Sql(
-            f"EXISTS (SELECT FROM jsonb_array_elements({entry}) AS member"
+        in_any_case = (
+            f"EXISTS (SELECT FROM jsonb_array_elements({entry.text}) AS member"
             " WHERE jsonb_typeof(member) = 'string'"
-            " AND (member #>> '{}') COLLATE \"C\" ~ %s::text)",
-            (f"^(?:{any_case(str(value))})$",),
+            " AND (member #>> '{}') COLLATE \"C\" ~ %s::text)"
         )
-        yield _when(entry, name, "array", in_any_case)
+        whole = f"^(?:{any_case(str(value))})$"
+        yield _when(entry, "array", test=_Sql(in_any_case, (name, whole)))
     elif _is_number(value):
-        in_order = f"{entry}::numeric {_SIGNS[operator]} %s::numeric"
-        yield _when(entry, name, "number", _Sql(in_order, (decimal_of(value),)))
+        in_order = f"{entry.text}::numeric {_SIGNS[operator]} %s::numeric"
+        yield _when(entry, "number", test=_Sql(in_order, (name, decimal_of(value))))
 
 
-def _when(entry: str, name: str, json_type: str, test: _Sql) -> _Sql:
-    """``test`` of an entry of that type, whose first placeholder takes the name of the entry.
-
-    CASE keeps PostgreSQL from running the test on an entry that would make it fail.
-    """
+def _when(entry: _Sql, json_type: str, *, test: _Sql) -> _Sql:
+    """``test``, kept from running on an entry of another type, where it might fail."""
     return _Sql(
-        f"CASE jsonb_typeof({entry}) WHEN '{json_type}' THEN {test.text} END",
-        (name, name, *test.parameters),
+        f"CASE jsonb_typeof({entry.text}) WHEN '{json_type}' THEN {test.text} END",
+        entry.parameters + test.parameters,
     )

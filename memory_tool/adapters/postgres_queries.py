@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Mapping
 from importlib import resources
-from typing import Final, LiteralString, cast
+from typing import Final, LiteralString
 
 _NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^--.*\n", re.MULTILINE)
@@ -39,5 +39,5 @@ def statement(name: str, **inserts: str) -> LiteralString:
     text = _statements()[name]
     for place, value in inserts.items():
         text = text.replace("{" + place + "}", value)
-    # psycopg asks for literal text; every part of this one comes from files of the house.
-    return cast("LiteralString", text)
+    # The driver asks for literal text; every part of this one comes from files of the house.
+    return text

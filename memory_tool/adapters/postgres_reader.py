@@ -6,7 +6,13 @@ from typing import Final, cast
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
-from memory_tool.adapters.postgres_rows import Record, memory_of_image, stored_row
+from memory_tool.adapters.postgres_rows import (
+    Record,
+    id_array,
+    memory_of_image,
+    number_array,
+    stored_row,
+)
 from memory_tool.adapters.postgres_snapshot import compiled_condition, name_namespaces
 from memory_tool.model import EVERYTHING, Filter, Memory, MemoryId, StoredRow
 from memory_tool.ports import PageRequest, RecordReader
@@ -16,7 +22,7 @@ _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresRecordReader(RecordReader):
-    """See :class:`memory_tool.ports.RecordReader`; one snapshot, in one round trip, for each call."""
+    """See :class:`memory_tool.ports.RecordReader`. A call reads one moment, in one round trip."""
 
     def __init__(self, pool: PostgresPool, store: PostgresRecordStore) -> None:
         self._pool = pool
@@ -25,7 +31,7 @@ class PostgresRecordReader(RecordReader):
     def fetch(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordReader.fetch`."""
         namespaces = self._namespaces(scope)
-        (records,) = self._select(namespaces, ["rows"], {"ids": list(ids)})
+        (records,) = self._select(namespaces, ["rows"], values={"ids": id_array(ids)})
         return {record[1]: stored_row(record, namespaces) for record in records}
 
     def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
@@ -33,14 +39,14 @@ class PostgresRecordReader(RecordReader):
         namespaces = self._namespaces(scope)
         after_time, after_id = request.after or (None, None)
         values = {"after_time": after_time, "after_id": after_id, "bound": request.limit}
-        (records,) = self._select(namespaces, ["page"], values, condition=request.condition)
+        (records,) = self._select(namespaces, ["page"], values=values, condition=request.condition)
         return tuple(stored_row(record, namespaces) for record in records)
 
     def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
         """See :meth:`memory_tool.ports.RecordReader.history`."""
         namespaces = self._namespaces(scope)
         names = ["old_versions", "rows"]
-        old, current = self._select(namespaces, names, {"ids": [memory_id]})
+        old, current = self._select(namespaces, names, values={"ids": id_array([memory_id])})
         if not current:
             return ()
         return (
@@ -51,7 +57,7 @@ class PostgresRecordReader(RecordReader):
     def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
         """See :meth:`memory_tool.ports.RecordReader.deleted`."""
         namespaces = self._namespaces(scope)
-        (records,) = self._select(namespaces, ["deleted_ids"], {"ids": list(ids)})
+        (records,) = self._select(namespaces, ["deleted_ids"], values={"ids": id_array(ids)})
         return frozenset(record[0] for record in records)
 
     def counts(self) -> Mapping[str, int]:
@@ -68,19 +74,20 @@ class PostgresRecordReader(RecordReader):
         self,
         namespaces: Mapping[int, Namespace],
         names: Sequence[str],
-        values: Mapping[str, object],
         *,
+        values: Mapping[str, object],
         condition: Filter = EVERYTHING,
     ) -> list[list[Record]]:
         """The records of each statement, all of one snapshot."""
         if not namespaces:
             return [[] for _ in names]
         text, parameters = compiled_condition(condition)
-        named = {"ns_ids": list(namespaces), **values, **parameters}
+        ns_ids = number_array(namespaces)
+        named = {"ns_ids": ns_ids, **values, **parameters}
         with self._pool.connection() as connection:
             with connection.pipeline():
                 connection.execute(_BEGIN)
-                name_namespaces(connection, list(namespaces))
+                name_namespaces(connection, ns_ids)
                 cursors = [
                     connection.execute(statement(name, condition=text), named, binary=True)
                     for name in names

@@ -11,6 +11,7 @@ from memory_tool.adapters.postgres_rows import (
     Record,
     chunk_images,
     digest,
+    id_array,
     json_text,
     receipt_json,
     results_of,
@@ -69,9 +70,7 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             if used is not None and used.closed:
                 # The answer to COMMIT may be what was lost: only a repetition under the key tells.
                 message = str(error)
-                raise Unavailable(
-                    message, outcome="unknown", key=commit.idempotency_key
-                ) from error
+                raise Unavailable(message, outcome="unknown", key=commit.idempotency_key) from error
             raise
         return plan.results
 
@@ -125,8 +124,7 @@ def _scope_statements(scope: Scope) -> list[tuple[str, Mapping[str, object]]]:
         hashes = [digest(name.address) for name in scope.within]
         return [("named_namespaces", {"hashes": hashes})]
     return [
-        ("covered_namespaces", {**_ids(name), "bound": NAMESPACES_MAX + 1})
-        for name in scope.within
+        ("covered_namespaces", {**_ids(name), "bound": NAMESPACES_MAX + 1}) for name in scope.within
     ]
 
 
@@ -158,7 +156,7 @@ def _open_write(
         # NULL is cheaper than an empty array, for the driver and the server.
         "text_hashes": list(commit.lookup.dedup_hashes) or None,
         "key_hashes": [digest(key) for key in commit.lookup.keys] or None,
-        "ids": list(commit.lookup.ids) or None,
+        "ids": id_array(commit.lookup.ids) if commit.lookup.ids else None,
     }
     with connection.pipeline():
         connection.execute("BEGIN")
@@ -181,9 +179,7 @@ def _open_write(
     return existing, results_of(response)
 
 
-def _write(
-    connection: Connection, commit: Commit, *, existing: Existing, plan: WritePlan
-) -> None:
+def _write(connection: Connection, commit: Commit, *, existing: Existing, plan: WritePlan) -> None:
     changes = plan.changes
     chunks, embeddings = chunk_images(changes)
     parameters = {
@@ -209,5 +205,6 @@ def _write(
         connection.execute("COMMIT")
 
 
-def _ids_of(rows: Iterable[StoredRow | None]) -> list[str] | None:
-    return [row.memory.id for row in rows if row is not None] or None
+def _ids_of(rows: Iterable[StoredRow | None]) -> str | None:
+    ids = [row.memory.id for row in rows if row is not None]
+    return id_array(ids) if ids else None

@@ -3,7 +3,8 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +14,7 @@ from memory_tool.model import (
     Chunk,
     EmbeddingSpace,
     Memory,
+    MemoryId,
     MemoryType,
     State,
     Status,
@@ -33,6 +35,22 @@ HALF: Final = np.dtype("<f2")
 
 json_text: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 """A value as JSON, which PostgreSQL reads as UTF-8."""
+
+
+_ID: Final = re.compile("[0-9a-f]{32}")
+
+
+def id_array(ids: Iterable[MemoryId]) -> str:
+    """Ids as PostgreSQL writes an array; what is no id can't be stored under it and is left out.
+
+    The driver would look at each element by itself, which takes ten times as long.
+    """
+    return "{" + ",".join(filter(_ID.fullmatch, ids)) + "}"
+
+
+def number_array(numbers: Iterable[int]) -> str:
+    """Numbers as PostgreSQL writes an array."""
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def digest(text: str) -> bytes:

@@ -12,7 +12,14 @@ import numpy as np
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_filters import compile_filter
 from memory_tool.adapters.postgres_queries import statement
-from memory_tool.adapters.postgres_rows import HALF, Record, chunk_of, stored_row
+from memory_tool.adapters.postgres_rows import (
+    HALF,
+    Record,
+    chunk_of,
+    id_array,
+    number_array,
+    stored_row,
+)
 from memory_tool.errors import ScopeRequired
 from memory_tool.model import (
     EVERYTHING,
@@ -52,7 +59,7 @@ class PostgresSnapshot(Snapshot):
     def __init__(self, connection: Connection, opening: Opening) -> None:
         self._connection = connection
         self._namespaces = opening.namespaces
-        self._ns_ids = list(opening.namespaces)
+        self._ns_ids = number_array(opening.namespaces)
         with connection.pipeline():
             connection.execute(_BEGIN)
             name_namespaces(connection, self._ns_ids)
@@ -67,8 +74,8 @@ class PostgresSnapshot(Snapshot):
             changed = connection.execute(
                 statement("overlay"),
                 {
-                    "since_ns": list(opening.since),
-                    "since": list(opening.since.values()),
+                    "since_ns": number_array(opening.since),
+                    "since": number_array(opening.since.values()),
                     "bound": opening.overlay_limit,
                 },
                 binary=True,
@@ -98,14 +105,15 @@ class PostgresSnapshot(Snapshot):
 
     def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
         """See :meth:`memory_tool.ports.RecordSnapshot.outlines`."""
-        records = self._select("outlines", {"ids": list(ids)}, condition)
+        records = self._select("outlines", {"ids": id_array(ids)}, condition=condition)
         return {
-            record[0]: Outline(*record[:5], _TYPES[record[5]], *record[6:]) for record in records
+            record[0]: Outline._make((*record[:5], _TYPES[record[5]], *record[6:]))
+            for record in records
         }
 
     def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordSnapshot.rows`."""
-        records = self._select("rows", {"ids": list(ids)})
+        records = self._select("rows", {"ids": id_array(ids)})
         return {record[1]: stored_row(record, self._namespaces) for record in records}
 
     def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
@@ -113,13 +121,13 @@ class PostgresSnapshot(Snapshot):
         wanted = _indexed_part(condition)
         name = "matching_ids_by_metadata" if wanted else "matching_ids"
         values = {"wanted": json.dumps(wanted), "bound": limit + 1}
-        records = self._select(name, values, condition)
+        records = self._select(name, values, condition=condition)
         return None if len(records) > limit else frozenset(record[0] for record in records)
 
     def vectors(self, ids: Sequence[MemoryId] | None, limit: int) -> StoredVectors | None:
         """See :meth:`memory_tool.ports.RecordSnapshot.vectors`."""
         name = "all_vectors" if ids is None else "vectors_of"
-        records = self._select(name, {"ids": list(ids or ()), "bound": limit + 1})
+        records = self._select(name, {"ids": id_array(ids or ()), "bound": limit + 1})
         if len(records) > limit:
             return None
         references = tuple(
@@ -153,7 +161,7 @@ class PostgresSnapshot(Snapshot):
         return dict(self._select("term_documents", {"terms": list(terms)}))
 
     def _select(
-        self, name: str, values: Mapping[str, object], condition: Filter = EVERYTHING
+        self, name: str, values: Mapping[str, object], *, condition: Filter = EVERYTHING
     ) -> list[Any]:
         text, parameters = compiled_condition(condition)
         return self._connection.execute(
@@ -163,10 +171,9 @@ class PostgresSnapshot(Snapshot):
         ).fetchall()
 
 
-def name_namespaces(connection: Connection, ns_ids: Sequence[int]) -> None:
-    """Open the walls of the transaction for these namespaces."""
-    named = "{" + ",".join(map(str, ns_ids)) + "}"
-    connection.execute(statement("name_namespaces"), {"named": named})
+def name_namespaces(connection: Connection, ns_ids: str) -> None:
+    """Open the walls of the transaction for these namespaces, an array as text."""
+    connection.execute(statement("name_namespaces"), {"named": ns_ids})
 
 
 def compiled_condition(condition: Filter) -> tuple[str, Mapping[str, object]]:

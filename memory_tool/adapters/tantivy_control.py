@@ -52,14 +52,17 @@ def read_stamp(searcher: Searcher, tokeniser: int) -> Stamp | None:
     """
     with reading("the stamp can't be read"):
         payload = next(_payloads(searcher, _STAMP, limit=1), None)
-        stamp = Stamp(**payload) if payload else None
-    if stamp and (stamp.tokeniser, stamp.schema) != (tokeniser, SCHEMA_VERSION):
+    if payload is None:
+        return None
+    # Compared before anything else is read: another version may have other attributes.
+    versions = payload["tokeniser"], payload["schema"]
+    if versions != (tokeniser, SCHEMA_VERSION):
         message = (
-            f"the index was made with tokeniser {stamp.tokeniser} and fields {stamp.schema}, "
+            f"the index was made with tokeniser {versions[0]} and fields {versions[1]}, "
             f"these are {tokeniser} and {SCHEMA_VERSION}"
         )
         raise Corrupt(message)
-    return stamp
+    return Stamp(**payload)
 
 
 def write_stamp(writer: IndexWriter, stamp: Stamp) -> None:

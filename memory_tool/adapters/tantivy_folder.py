@@ -7,8 +7,10 @@ Starting afresh makes a new sub-folder and then replaces ``current``, so a kille
 the old index or the new one, and who has the old one open goes on reading its unlinked files.
 """
 
+import errno
 import json
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterator
@@ -31,6 +33,7 @@ _PARTS: Final = ("idx", "pos", "term", "store", "fast", "fieldnorm")
 _FOOTER_MAGIC: Final = 1337
 _FOOTER_TAIL: Final = 8
 _BLOCK: Final = 1 << 20
+_ERROR_NUMBER: Final = re.compile(r"(?:os error|code:) (\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,20 +95,19 @@ class TantivyFolder:
         Raises:
             Unavailable: The files can't be written.
         """
-        with _file_errors():
+        with writing():
             self._path.mkdir(parents=True, exist_ok=True)
             numbers = [int(entry.name) for entry in self._path.iterdir() if entry.name.isdecimal()]
             fresh = self._path / str(max(numbers, default=0) + 1)
             fresh.mkdir()
-            with reading("can't make an index"):
-                Index(schema(), str(fresh))
+            Index(schema(), str(fresh))
             _sync(fresh)
             _write_durably(self._path / _CURRENT, fresh.name)
             for number in numbers:
                 shutil.rmtree(self._path / str(number), ignore_errors=True)
 
     def _newest(self) -> IndexCommit | None:
-        with _file_errors():
+        with reading(f"the folder {self._path.name} can't be read"):
             name = self._current()
             while name is not None:
                 folder = self._path / name
@@ -133,12 +135,16 @@ class TantivyFolder:
 def reading(what: str) -> Iterator[None]:
     """Turn what Tantivy raises while it reads into :class:`Corrupt`.
 
-    It knows one exception for all that can be wrong, and panics where files are not what they seem.
+    It knows one exception for all that can be wrong, and panics where files are not what they
+    seem. Only where its message tells that the system refused something is it ``Unavailable``: a
+    rebuild does not cure a shortage.
     """
     try:
         yield
     except (ValueError, OSError) as error:
         message = f"{what}: {error}"
+        if _refused_by_system(error):
+            raise Unavailable(message, store=STORE) from error
         raise Corrupt(message) from error
     except BaseException as error:
         # The class of a panic can't be imported.
@@ -149,11 +155,24 @@ def reading(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _file_errors() -> Iterator[None]:
+def writing() -> Iterator[None]:
+    """Turn what Tantivy raises while it writes into :class:`Unavailable`.
+
+    The last commit stays what it was, so to try again is right; if its files are damaged, opening
+    them says so.
+    """
     try:
         yield
-    except OSError as error:
+    except (ValueError, OSError) as error:
         raise Unavailable(str(error), store=STORE) from error
+
+
+def _refused_by_system(error: ValueError | OSError) -> bool:
+    """Too many open files, no permission and the like; a missing file is damage."""
+    if isinstance(error, OSError):
+        return error.errno != errno.ENOENT
+    told = _ERROR_NUMBER.search(str(error))
+    return told is not None and int(told[1]) != errno.ENOENT
 
 
 def _open(commit: IndexCommit, opened: Opened | None) -> Opened:
@@ -179,12 +198,7 @@ def _verify(commit: IndexCommit) -> None:
     by a wrong answer or a panic. 100,000 chunks take 20 ms, once when a process opens the index.
     """
     for name in _file_names(commit):
-        try:
-            intact = _intact(commit.folder / name)
-        except FileNotFoundError:
-            # Not every segment has every part: if it was needed, opening the index says so.
-            continue
-        if not intact:
+        if not _intact(commit.folder / name):
             message = f"the file {name} is damaged"
             raise Corrupt(message)
 

@@ -1,9 +1,8 @@
 """The keyword index in a folder, as the applier writes it."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +19,7 @@ from memory_tool.adapters.tantivy_control import (
     write_clocks,
     write_stamp,
 )
-from memory_tool.adapters.tantivy_folder import STORE, Opened, TantivyFolder, reading
+from memory_tool.adapters.tantivy_folder import STORE, Opened, TantivyFolder, reading, writing
 from memory_tool.adapters.tantivy_schema import SCHEMA_VERSION, chunk_documents, memory_term
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.ports import ChangeBatch, ChangeLog, ChangeRow, Patience, TargetBase
@@ -134,9 +133,9 @@ class TantivyTarget:
         ns_ids = set(batch.clocks)
         for row in batch.rows:
             ns_ids.add(row.ns_id)
-            with _writing():
+            with writing():
                 _replace(writer, row, known=stamp is not None)
-        with _writing():
+        with writing():
             added = _move_clocks(writer, opened.searcher, ns_ids, batch.clocks)
             write_stamp(
                 writer,
@@ -154,7 +153,7 @@ class TantivyTarget:
         opened = self._folder.follow_or_start(self._opened)
         if self._held is None or self._held.folder != opened.commit.folder:
             self._held = None
-            with _writing():
+            with writing():
                 writer = opened.index.writer(WRITER_BYTES, num_threads=1)
             self._held = _HeldWriter(folder=opened.commit.folder, writer=writer)
             # Another process may have committed before the lock was ours.
@@ -194,16 +193,3 @@ def _move_clocks(
         write_clocks(writer, bundle, after)
         added += len(after) - len(before)
     return added
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
-    """Turn what the driver raises while it writes into :class:`Unavailable`.
-
-    The last commit stays what it was, so to try again is right; if its files are damaged, opening
-    them says so.
-    """
-    try:
-        yield
-    except ValueError as error:
-        raise Unavailable(str(error), store=STORE) from error

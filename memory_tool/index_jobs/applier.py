@@ -55,7 +55,7 @@ class Applier:
             self._reset(target, self._distrusted.pop(target.name))
         batches = 0
         while True:
-            base = self._base(target)
+            base = self._known_base(target)
             pending = self._log.pending(base.clocks)
             if not self._is_due(target.name, target.patience, pending, force=force):
                 return batches
@@ -70,6 +70,14 @@ class Applier:
             return False
         since = self._waiting_since.setdefault(name, self._clock())
         return force or pending >= patience.rows or self._clock() - since >= patience.seconds
+
+    def _known_base(self, target: IndexTarget) -> TargetBase:
+        base = self._base(target)
+        if base.mark is None or self._log.knows(target.name, base.mark):
+            return base
+        # Nothing may be pending though all is wrong: a restored store has the same numbers again.
+        self._reset(target, "its mark is of another history")
+        return _EMPTY
 
     def _base(self, target: IndexTarget) -> TargetBase:
         try:

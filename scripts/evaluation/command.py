@@ -12,6 +12,7 @@ from typing import Final
 from rich.console import Console
 
 from memory_tool.adapters.offline_embedder import OfflineEmbedder
+from memory_tool.settings import PREFIX
 from scripts.evaluation.looked_up_embedder import LookedUpEmbedder
 from scripts.evaluation.metrics import quality, speed
 from scripts.evaluation.report import Figure, show, write_json
@@ -20,7 +21,7 @@ from scripts.evaluation.sets import FORMS, EvaluationSet, is_there, read_set
 
 VARIABLE: Final = "THREEFOLD_EVALUATION_DATA"
 WRONG_USE: Final = 2
-WIDTH: Final = 150
+WIDTH: Final = 120
 """Columns of the tables where the output is no terminal."""
 
 
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     folder = options.data or os.environ.get(VARIABLE)
+    _forget_settings()
     if not folder:
         _say(f"Where are the sets? Name their folder by --data or {VARIABLE}.")
         return WRONG_USE
@@ -58,6 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         write_json(options.json, figures)
     return 0
+
+
+def _forget_settings() -> None:
+    """Measure the defaults, in stores of our own, whatever the environment names."""
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        del os.environ[name]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,8 +16,8 @@ from scripts.evaluation.sets import EvaluationSet, Question, StoredText
 
 LIMIT: Final = 10
 DEPTH: Final = 100
-BATCH: Final = 500
-"""Memories of one call, between two lines of progress."""
+BATCH: Final = 100
+"""Memories of one call."""
 
 Mode: TypeAlias = Literal["auto", "keyword", "vector"]
 Ask: TypeAlias = Callable[[str, Question], Judged]
@@ -38,15 +38,23 @@ class Evaluation:
 
     def fill(self, found: EvaluationSet, progress: Callable[[str], None]) -> None:
         """Store the memories of a set, and have its questions embedded."""
-        stored = 0
+        stored, every = 0, len(found.memories)
         for group, memories in _by_group(found.memories).items():
             for first in range(0, len(memories), BATCH):
                 records = [_record(memory) for memory in memories[first : first + BATCH]]
-                self._memory.add_many(records, namespace=(found.name, group), on_duplicate="keep")
-                stored += len(records)
-                progress(f"{found.name}: {stored} of {len(found.memories)} memories")
+                self._store(records, (found.name, group))
+                tenths, stored = 10 * stored // every, stored + len(records)
+                if tenths < 10 * stored // every:
+                    progress(f"{found.name}: {stored} of {every} memories stored")
         self._embedder.embed_queries([question.text for question in found.questions])
         self._embedder.save()
+
+    def _store(self, records: Sequence[Mapping[str, Any]], namespace: tuple[str, str]) -> None:
+        written = self._memory.add_many(records, namespace=namespace, on_duplicate="keep")
+        failed = [item.error for item in written if item.error]
+        if failed:
+            message = f"{len(failed)} memories of {namespace} were not stored: {failed[0]}"
+            raise RuntimeError(message)
 
     def settle(self) -> None:
         """Wait until the indexes hold everything, so that what is measured is their answer."""

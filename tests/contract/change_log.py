@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import pytest
@@ -14,12 +15,16 @@ from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import NO_BASE, Truth
 from tests.factories import ANNA, BEN, NOON, chunk_of, put, unit_vector
 
-TARGET = "folder"
+TARGET: Final = "folder"
+Kind: TypeAlias = Literal["vector", "keyword"]
+KINDS: Final[tuple[Kind, ...]] = ("vector", "keyword")
 
 
-def read(truth: Truth, kind: str, base: TargetBase, limit: int = 1000) -> tuple[list[ChangeRow], TargetBase]:
+def read(
+    truth: Truth, kind: Kind, *, base: TargetBase = NO_BASE, limit: int = 1000
+) -> tuple[list[ChangeRow], TargetBase]:
     """All rows above a base, and where a target stands that applied them."""
-    with truth.log.changes(TARGET, "vector" if kind == "vector" else "keyword", base, limit) as batch:
+    with truth.log.changes(TARGET, kind, base, limit) as batch:
         rows = list(batch.rows)
         assert batch.base_mark == base.mark
         return rows, TargetBase(mark=batch.mark, clocks={**base.clocks, **batch.clocks})
@@ -51,7 +56,7 @@ class ChangeLogContract:
         truth.add(*(f"note {number}" for number in range(10)), namespace=BEN)
         for memory_id in ids[5:30:5]:
             truth.write(Revise(memory_id=memory_id, patch=Patch(tags=("t",))))
-        rows, base = read(truth, "keyword", NO_BASE)
+        rows, base = read(truth, "keyword")
         places = [(row.ns_id, row.nseq) for row in rows]
         assert places == sorted(places)
         assert len({row.memory_id for row in rows}) == len(rows) == 50
@@ -65,33 +70,33 @@ class ChangeLogContract:
         (expired,) = truth.add(NewMemory(content="old", expires_at=NOON))
         truth.write(Remove(memory_id=deleted))
         truth.quarantine(hidden)
-        for kind in ("vector", "keyword"):
-            rows, _ = read(truth, kind, NO_BASE)
+        for kind in KINDS:
+            rows, _ = read(truth, kind)
             assert [(row.memory_id, row.nseq, row.version, row.live) for row in rows] == [
                 *((added.id, 1, 1, True), (expired, 4, 4, True)),
                 *((deleted, 5, 5, False), (hidden, 6, 6, False)),
             ]
             assert [row.chunks for row in rows[2:]] == [(), ()]
             assert [chunk.ordinal for chunk in rows[0].chunks] == [0, 1]
-        rows, _ = read(truth, "vector", NO_BASE)
+        rows, _ = read(truth, "vector")
         for chunk, text in zip(rows[0].chunks, ("green tea", "black tea"), strict=True):
             assert chunk.embedding is not None
             assert np.abs(chunk.embedding - unit_vector(text)).max() < 1e-3
-        rows, _ = read(truth, "keyword", NO_BASE)
+        rows, _ = read(truth, "keyword")
         assert [chunk.words for chunk in rows[0].chunks] == ["green tea", "black tea"]
         assert (rows[0].extra, rows[2].extra, rows[3].chunks) == ("drink", "", ())
 
     def test_a_change_is_told_to_those_who_hold_what_changed(self, truth: Truth) -> None:
         """A pin moves the clock and rewrites nothing; a tag is in both indexes."""
         one, two, three = truth.add("a", "b", "c")
-        _, vectors = read(truth, "vector", NO_BASE)
+        _, vectors = read(truth, "vector")
         truth.write(Revise(memory_id=one, patch=Patch(pinned=True)))
         truth.write(Revise(memory_id=two, patch=Patch(metadata={"a": "b"})))
         truth.write(Revise(memory_id=three, patch=Patch(tags=("t",))))
-        changed, base = read(truth, "vector", vectors)
+        changed, base = read(truth, "vector", base=vectors)
         assert [(row.memory_id, row.version) for row in changed] == [(three, 6)]
         assert base.clocks == {truth.number(): 6}
-        changed, _ = read(truth, "keyword", replace(vectors, mark=base.mark))
+        changed, _ = read(truth, "keyword", base=replace(vectors, mark=base.mark))
         assert [(row.memory_id, row.version) for row in changed] == [(two, 5), (three, 6)]
 
     def test_batches_that_are_cut_miss_nothing(self, truth: Truth) -> None:
@@ -101,14 +106,14 @@ class ChangeLogContract:
         truth.add(*(f"note {number}" for number in range(7)), namespace=BEN)
         base = NO_BASE
         for turn in range(40):
-            rows, base = read(truth, "keyword", base, 4)
+            rows, base = read(truth, "keyword", base=base, limit=4)
             assert len(rows) <= 4
             for row in rows:
                 held[row.memory_id] = row.version if row.live else -1
             if turn < 10:
                 truth.write(Revise(memory_id=ids[turn], patch=Patch(tags=(f"t{turn}",))))
                 truth.write(Remove(memory_id=ids[-1 - turn % 3]))
-        rows, final = read(truth, "keyword", NO_BASE)
+        rows, final = read(truth, "keyword")
         assert truth.log.pending(base.clocks) == 0
         assert held == {row.memory_id: row.version if row.live else -1 for row in rows}
         assert final.clocks == base.clocks
@@ -149,10 +154,12 @@ class ChangeLogContract:
             assert missing(batch.mark) == {TARGET}
             assert len(list(batch.rows)) == 1
             assert missing(batch.mark) == frozenset()
-        with suppress(ZeroDivisionError):
-            with truth.log.changes(TARGET, "vector", NO_BASE, 10) as broken:
-                next(broken.rows)
-                raise ZeroDivisionError
+        with (
+            suppress(ZeroDivisionError),
+            truth.log.changes(TARGET, "vector", NO_BASE, 10) as broken,
+        ):
+            next(broken.rows)
+            raise ZeroDivisionError
         assert missing(broken.mark) == {TARGET}
 
     def test_every_batch_has_a_mark_of_its_own(self, truth: Truth) -> None:
@@ -173,24 +180,24 @@ class ChangeLogContract:
     def test_a_base_that_missed_a_purge_is_foreign(self, truth: Truth) -> None:
         """It would never hear of the deletion, and keep the row for ever."""
         one, _ = truth.add("a", "b")
-        _, before = read(truth, "vector", NO_BASE)
+        _, before = read(truth, "vector")
         truth.write(Remove(memory_id=one))
-        _, after = read(truth, "vector", before)
+        _, after = read(truth, "vector", base=before)
         truth.add("c", namespace=BEN)
         truth.purge(truth.number(), 3)
         with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", before, 10):
             pass
-        rows, _ = read(truth, "vector", after)
+        rows, _ = read(truth, "vector", base=after)
         assert [row.ns_id for row in rows] == [truth.number(BEN)]
         unaware = TargetBase(mark=after.mark, clocks={truth.number(BEN): 1})
-        rows, _ = read(truth, "vector", unaware)
+        rows, _ = read(truth, "vector", base=unaware)
         assert len(rows) == 1
 
     def test_threads_may_read_at_once(self, truth: Truth) -> None:
         """An applier and a look at its lag run side by side."""
         truth.add(*(f"note {number}" for number in range(20)))
         with ThreadPoolExecutor(4) as pool:
-            sizes = list(pool.map(lambda _: len(read(truth, "vector", NO_BASE)[0]), range(8)))
+            sizes = list(pool.map(lambda _: len(read(truth, "vector")[0]), range(8)))
             pending = set(pool.map(lambda _: truth.log.pending({}), range(8)))
         assert (set(sizes), pending) == ({20}, {20})
 
@@ -198,9 +205,7 @@ class ChangeLogContract:
 
     def pointer(self, mark: str, generation: int = 1) -> Pointer:
         """A pointer to a generation."""
-        return Pointer(
-            target=TARGET, generation=generation, manifest_sha256="ab" * 32, mark=mark
-        )
+        return Pointer(target=TARGET, generation=generation, manifest_sha256="ab" * 32, mark=mark)
 
     def test_a_pointer_is_switched_only_from_where_it_stood(self, truth: Truth) -> None:
         """Of two who built upon the same generation, one wins and the other notices."""
@@ -214,7 +219,8 @@ class ChangeLogContract:
         assert truth.log.publish(second, base_mark=first.mark)
         assert not truth.log.publish(third, base_mark=first.mark)
         assert truth.log.pointer(TARGET) == second
-        assert truth.store.view(Scope.of(Namespace(user="nobody")), (TARGET, "other")).pointers == {TARGET: second}
+        view = truth.store.view(Scope.of(Namespace(user="nobody")), (TARGET, "other"))
+        assert view.pointers == {TARGET: second}
 
     def test_a_rebuild_takes_the_pointer_wherever_it_stood(self, truth: Truth) -> None:
         """It started from nothing because what the pointer names is worth nothing."""
@@ -255,6 +261,6 @@ class ChangeLogContract:
         """The embedder may be down; the target decides what it can't hold."""
         bare = Chunk(ordinal=0, start=0, stop=1, language="en", words="", bigrams="")
         truth.write(put("x", bare))
-        for kind in ("vector", "keyword"):
-            (row,), _ = read(truth, kind, NO_BASE)
+        for kind in KINDS:
+            (row,), _ = read(truth, kind)
             assert [(c.ordinal, c.words, c.embedding) for c in row.chunks] == [(0, "", None)]

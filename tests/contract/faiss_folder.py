@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
+from memory_tool.adapters.faiss_manifest import Block
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from tests.contract.vector_history import TARGET, VectorHistory, VectorPair
 
@@ -41,6 +42,15 @@ class Folder:
             pointer=lambda: self.history.pointer(TARGET),
             policy=GraphPolicy(above=self.graph_above, threads=1),
         )
+
+    def newest(self) -> Path:
+        """Where the published generation lies."""
+        return self.root / f"gen-{self.history.published(TARGET).generation:06}"
+
+    def block(self, ns_id: int) -> Block:
+        """What the published generation says of a namespace."""
+        manifest = self.index().view(self.history.published(TARGET)).manifest
+        return next(block for block in manifest.blocks if block.ns_id == ns_id)
 
     @contextmanager
     def pair(self) -> Iterator[VectorPair]:

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -66,7 +66,8 @@ class RecordReaderContract:
         """What was not given is missing, not zero."""
         (memory_id,) = truth.add("tea")
         memory = truth.fetched(memory_id)
-        assert memory.importance is memory.occurred_at is memory.turn is memory.key is None
+        absent = {memory.importance, memory.occurred_at, memory.turn, memory.key, memory.run_id}
+        assert absent == {None}
         assert (memory.tags, memory.source, memory.metadata) == ((), {}, {})
         assert memory.event_time == memory.created_at
 
@@ -82,11 +83,12 @@ class RecordReaderContract:
         assert set(truth.reader.fetch(ALL_OF_ANNA, ids)) == {seen}
         assert set(truth.reader.fetch(Scope.of(ANNA, BEN), ids)) == {seen, foreign}
         assert truth.reader.fetch(ALL_OF_ANNA, []) == {}
+        assert truth.reader.fetch(ALL_OF_ANNA, ["", "no id", seen.upper(), "{},\"'", "\0"]) == {}
         assert truth.reader.fetch(Scope.of(Namespace(user="nobody")), ids) == {}
 
     # ── Pages ──
 
-    def paged(self, truth: Truth, scope: Scope, size: int) -> list[MemoryId]:
+    def paged(self, truth: Truth, scope: Scope, *, size: int) -> list[MemoryId]:
         """The ids of all pages."""
         request = PageRequest(condition=EVERYTHING, limit=size)
         found: list[MemoryId] = []
@@ -104,9 +106,9 @@ class RecordReaderContract:
         rows = truth.reader.fetch(Scope.of(ANNA, BEN), ids)
         expected = sorted(ids, key=lambda one: (-rows[one].memory.event_time.timestamp(), one))
         for size in (1, 3, 20, 50):
-            assert self.paged(truth, Scope.of(ANNA, BEN), size) == expected
+            assert self.paged(truth, Scope.of(ANNA, BEN), size=size) == expected
         own = [one for one in expected if rows[one].memory.namespace == ANNA]
-        assert self.paged(truth, ALL_OF_ANNA, 3) == own
+        assert self.paged(truth, ALL_OF_ANNA, size=3) == own
 
     def test_rows_added_meanwhile_disturb_no_page(self, truth: Truth) -> None:
         """A listing that counts rows would repeat one for each row added before it."""
@@ -126,7 +128,7 @@ class RecordReaderContract:
         truth.add("plain", NewMemory(content="expired", tags=("x",), expires_at=NOON))
         wanted = truth.add(*(NewMemory(content=f"{n}", tags=("x",)) for n in range(3)))
         truth.add(NewMemory(content="foreign", tags=("x",)), namespace=BEN)
-        condition = parse_filter({"tags": "x"}, tz=NOON.tzinfo or pytest.fail())
+        condition = parse_filter({"tags": "x"}, tz=UTC)
         page = truth.reader.page(ALL_OF_ANNA, PageRequest(condition=condition, limit=10))
         assert {row.memory.id for row in page} == set(wanted)
         nobody = Scope.of(Namespace(user="nobody"))
@@ -151,10 +153,11 @@ class RecordReaderContract:
         assert [memory.version for memory in history] == list(range(4, 15))
         assert history[0].metadata == {"n": 4}
         assert history[-1] == truth.fetched(memory_id)
-        first = replace(
-            history[-1], content="v4", version=4, metadata={"n": 4}, updated_at=history[0].updated_at
+        then = history[0].updated_at
+        metadata = {"n": 4}
+        assert history[0] == replace(
+            history[-1], content="v4", version=4, metadata=metadata, updated_at=then
         )
-        assert history[0] == first
 
     def test_history_of_what_may_not_be_seen_is_empty(self, truth: Truth) -> None:
         """Old versions are no way round a deletion, an expiry or a scope."""
@@ -171,7 +174,7 @@ class RecordReaderContract:
         assert truth.reader.history(Scope.of(BEN), ids[3]) == ()
 
     def test_a_deletion_is_remembered_in_its_scope(self, truth: Truth) -> None:
-        """"Deleted" and "never there" are told apart, but only by those who may know."""
+        """A deletion and a miss are told apart, but only by those who may know."""
         deleted, kept = truth.add("a", "b")
         truth.write(Remove(memory_id=deleted))
         truth.add("c", namespace=BEN)

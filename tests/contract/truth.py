@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from memory_tool.adapters.in_memory_change_log import InMemoryChangeLog
 from memory_tool.adapters.in_memory_reader import InMemoryRecordReader
@@ -34,6 +34,7 @@ from memory_tool.write_changes import Change
 from tests.factories import ANNA, commit_of, new_id, put, quarantined
 from tests.services.postgres import Database
 
+Something = TypeVar("Something")
 NO_BASE: Final = TargetBase(mark=None, clocks={})
 
 
@@ -175,6 +176,12 @@ def in_memory_truth(store: InMemoryStore) -> Truth:
         count_terms=count_terms,
         purge=purge,
     )
+
+
+def present(value: Something | None) -> Something:
+    """A value that has to be there."""
+    assert value is not None
+    return value
 
 
 def contents(rows: Sequence[Memory]) -> list[str]:

@@ -102,7 +102,7 @@ class VectorHistory(ChangeLog):
         row = self._rows[ns_id, memory_id(number)]
         self._rows[ns_id, row.memory_id] = replace(row, nseq=self._next(ns_id))
 
-    def knows(self, ns_id: int, number: int) -> bool:
+    def has(self, ns_id: int, number: int) -> bool:
         """Whether the memory ever was."""
         return (ns_id, memory_id(number)) in self._rows
 
@@ -140,12 +140,16 @@ class VectorHistory(ChangeLog):
         """See :meth:`memory_tool.ports.ChangeLog.pending`."""
         return sum(clock - clocks.get(ns_id, 0) for ns_id, clock in self._clocks.items())
 
+    def knows(self, target: str, mark: str) -> bool:
+        """See :meth:`memory_tool.ports.ChangeLog.knows`."""
+        return mark in self._marks
+
     @contextlib.contextmanager
     def changes(
         self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
         """See :meth:`memory_tool.ports.ChangeLog.changes`."""
-        if base.mark is not None and base.mark not in self._marks:
+        if base.mark is not None and not self.knows(target, base.mark):
             raise ForeignHistory
         mark = f"mark-{len(self._marks)}"
         self._marks.add(mark)

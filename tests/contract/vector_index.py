@@ -173,9 +173,10 @@ class VectorIndexContract:
         pair.fold()
         pair.history.put(1, 500, vectors[203])
         pair.history.put(1, 7, vectors[204], vectors[205])
+        pair.history.put(1, 8, vectors[206])
         view = pair.fold()
-        for query in (vectors[201], vectors[205]):
-            for members in (None, (500, 7), range(600)):
+        for query in (vectors[201], vectors[205], vectors[206]):
+            for members in (None, (500, 7, 8), range(600)):
                 within = None if members is None else frozenset(map(memory_id, members))
                 found = view.search(query, [1], depth=300, within=within)
                 check_exact(found, pair.history.exact(query, [1], within=within), depth=300)

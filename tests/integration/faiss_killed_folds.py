@@ -1,6 +1,6 @@
 """Kills a fold at each of its file operations in turn and looks at what is left.
 
-Run as a module with an empty folder, by `test_faiss_folds`: the process forks, so it has to be
+Run as a module with an empty folder, by `test_faiss_publishing`: the process forks, so it has to be
 one of its own without threads. It ends with an error as soon as a promise is broken, else it
 prints how many kills there were.
 """

@@ -90,11 +90,6 @@ def folder(tmp_path: Path) -> Folder:
     return folder
 
 
-def generation(folder: Folder) -> Path:
-    """The folder that is read now."""
-    return folder.root / f"gen-{folder.history.published(TARGET).generation:06}"
-
-
 def use(folder: Folder) -> None:
     """Load what is published, search all of it and read every vector."""
     index = folder.index()
@@ -107,7 +102,7 @@ def use(folder: Folder) -> None:
 def test_a_generation_is_for_its_owner_and_names_nobody(folder: Folder) -> None:
     """Vectors tell what texts were about, and a name would tell whose."""
     assert sorted(path.name for path in folder.root.iterdir()) == ["gen-000001", "gen-000002"]
-    assert sorted(path.name for path in generation(folder).iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in folder.newest().iterdir()) == sorted(FILES)
     for path in [folder.root, *folder.root.rglob("*")]:
         wanted = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == wanted
@@ -120,7 +115,7 @@ def test_no_damage_goes_unnoticed(
 ) -> None:
     """FAISS itself loaded 150 of 180 flipped bits and 156 of 180 zeroed pages silently."""
     use(folder)
-    damage(generation(folder) / name)
+    damage(folder.newest() / name)
     with pytest.raises(Corrupt, match=f"gen-000002/{name}"):
         use(folder)
 
@@ -131,7 +126,7 @@ def test_a_damaged_stretch_spares_the_other_namespaces(tmp_path: Path) -> None:
     folder.history.put_all(1, units(1365, 384))
     folder.history.put_all(2, units(10, 384, seed=1))
     pointer = folder.history.fold(folder.target())
-    with (generation(folder) / "vectors.f16").open("r+b") as file:
+    with (folder.newest() / "vectors.f16").open("r+b") as file:
         file.seek(1365 * 768 + 100)
         file.write(b"\xff")
     index = folder.index()
@@ -149,7 +144,7 @@ def test_scrubbing_finds_what_was_right_when_it_was_touched(folder: Folder) -> N
     """A disk decays later too."""
     index = folder.index()
     index.view(folder.history.published(TARGET)).search(QUERY, [SCANNED, GRAPHED], depth=1000)
-    flip_a_bit(generation(folder) / "vectors.f16")
+    flip_a_bit(folder.newest() / "vectors.f16")
     with pytest.raises(Corrupt, match="is damaged"):
         index.scrub()
 
@@ -161,9 +156,9 @@ def test_files_of_two_generations_are_not_mixed_up(folder: Folder, name: str) ->
     folder.history.put(SCANNED, 59, *units(2, 384, seed=5))
     target = folder.target()
     target.reset()
-    before = generation(folder)
+    before = folder.newest()
     folder.history.fold(target)
-    now = generation(folder)
+    now = folder.newest()
     content = (before / name).read_bytes()[: (now / name).stat().st_size]
     (now / name).write_bytes(content)
     with pytest.raises(Corrupt, match=name):
@@ -172,8 +167,8 @@ def test_files_of_two_generations_are_not_mixed_up(folder: Folder, name: str) ->
 
 def test_an_older_generation_in_the_place_of_the_current_is_refused(folder: Folder) -> None:
     """Whole, of this store, and out of date: a folder restored from a backup."""
-    shutil.rmtree(generation(folder))
-    shutil.copytree(folder.root / "gen-000001", generation(folder))
+    shutil.rmtree(folder.newest())
+    shutil.copytree(folder.root / "gen-000001", folder.newest())
     with pytest.raises(Corrupt, match="not the one that was published"):
         use(folder)
 
@@ -187,7 +182,7 @@ def test_a_pointer_to_another_history_is_refused(folder: Folder) -> None:
 
 def test_a_format_of_the_future_is_refused(folder: Folder) -> None:
     """An older program must not guess what a newer one wrote."""
-    path = generation(folder) / "manifest.json"
+    path = folder.newest() / "manifest.json"
     newer = path.read_bytes().replace(b'"format":1', b'"format":2')
     for raw, reason in ((newer, "format 2"), (b"[]", "understood"), (b"{", "understood")):
         path.write_bytes(raw)
@@ -230,7 +225,7 @@ def test_a_generation_of_another_space_is_refused(
 @pytest.mark.parametrize("name", ["manifest.json", "ids.u64", "vectors.f16", "graph-0.faiss"])
 def test_a_damaged_base_is_never_built_upon(folder: Folder, name: str) -> None:
     """Copied into the next generation it would get a checksum that is right."""
-    flip_a_bit(generation(folder) / name)
+    flip_a_bit(folder.newest() / name)
     before = folder.history.published(TARGET)
     folder.history.put(SCANNED, 500, axis(0, 384))
     target = folder.target()

@@ -1,12 +1,7 @@
-"""How generations follow each other: what is kept, grown or built anew, and what a kill leaves."""
+"""What a fold keeps, extends or builds anew, and what is found afterwards."""
 
-import hashlib
-import os
-import resource
-import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,15 +9,11 @@ import faiss
 import numpy as np
 import pytest
 
-from memory_tool.adapters.faiss_files import file_print, open_generation
 from memory_tool.adapters.faiss_manifest import Block, GraphNote
 from memory_tool.adapters.faiss_merge import Changes, plan_block
 from memory_tool.adapters.faiss_rows import Ids, RowTable
 from memory_tool.adapters.faiss_vectors import decoded
-from memory_tool.adapters.faiss_verify import verify
-from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.model import Vector
-from memory_tool.ports import ForeignHistory, TargetBase
 from tests.contract.faiss_folder import Folder
 from tests.contract.vector_history import (
     ROUNDING,
@@ -44,17 +35,6 @@ def clustered(count: int, *, seed: int) -> Vector:
     vectors: Vector = centres + np.float32(0.7) * units(count, 32, seed=seed)
     lengths: Vector = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / lengths
-
-
-def block(folder: Folder, ns_id: int) -> Block:
-    """What the published generation says of a namespace."""
-    manifest = folder.index().view(folder.history.published(TARGET)).manifest
-    return next(block for block in manifest.blocks if block.ns_id == ns_id)
-
-
-def newest(folder: Folder) -> Path:
-    """The folder that is read now."""
-    return folder.root / f"gen-{folder.history.published(TARGET).generation:06}"
 
 
 def recall(folder: Folder, vectors: Vector) -> float:
@@ -83,14 +63,14 @@ def test_a_large_namespace_is_found_by_its_graph(tmp_path: Path) -> None:
     target = folder.target()
     folder.history.fold(target)
     assert recall(folder, vectors[:20_000]) >= 0.98
-    graph = block(folder, 1).graph
+    graph = folder.block(1).graph
     assert graph is not None
     assert graph.recall >= 0.98
     folder.history.put_all(1, vectors[20_000:], first=20_000)
     for number in range(1000):
         folder.history.delete(1, number)
     folder.history.fold(target)
-    assert (block(folder, 1).runs, block(folder, 1).dead) == ((20_000, 1000), 1000)
+    assert (folder.block(1).runs, folder.block(1).dead) == ((20_000, 1000), 1000)
     assert recall(folder, vectors[1000:]) >= 0.98
 
 
@@ -133,10 +113,10 @@ def test_a_graph_grows_until_too_much_of_it_is_dead(folder: Folder) -> None:
     for number in range(30):
         folder.history.delete(1, number)
     folder.history.fold(target)
-    assert (block(folder, 1).runs, block(folder, 1).dead) == ((100,), 30)
+    assert (folder.block(1).runs, folder.block(1).dead) == ((100,), 30)
     folder.history.put_all(1, units(20, 32, seed=1), first=90)
     folder.history.fold(target)
-    assert (block(folder, 1).runs, block(folder, 1).dead) == ((80,), 0)
+    assert (folder.block(1).runs, folder.block(1).dead) == ((80,), 0)
 
 
 @pytest.mark.parametrize(("runs", "work"), [(47, "extend"), (48, "build")])
@@ -168,10 +148,10 @@ def test_a_shrunken_namespace_is_scanned_again(tmp_path: Path) -> None:
     target = folder.target()
     folder.history.put_all(1, units(51, 32))
     folder.history.fold(target)
-    assert block(folder, 1).graph is not None
+    assert folder.block(1).graph is not None
     folder.history.delete(1, 3)
     folder.history.fold(target)
-    assert (block(folder, 1).graph, block(folder, 1).runs) == (None, (50,))
+    assert (folder.block(1).graph, folder.block(1).runs) == (None, (50,))
 
 
 def test_an_unchanged_graph_is_carried_over(folder: Folder) -> None:
@@ -180,12 +160,12 @@ def test_an_unchanged_graph_is_carried_over(folder: Folder) -> None:
     folder.history.put_all(2, units(100, 32, seed=1))
     target, index = folder.target(), folder.index()
     old = index.view(folder.history.fold(target))
-    before = newest(folder)
+    before = folder.newest()
     folder.history.put(2, 200, axis(0, 32))
     folder.history.delete(1, 5)
     new = index.view(folder.history.fold(target))
-    assert (before / "graph-0.faiss").samefile(newest(folder) / "graph-0.faiss")
-    assert not (before / "graph-1.faiss").samefile(newest(folder) / "graph-1.faiss")
+    assert (before / "graph-0.faiss").samefile(folder.newest() / "graph-0.faiss")
+    assert not (before / "graph-1.faiss").samefile(folder.newest() / "graph-1.faiss")
     shared = []
     for held in new.manifest.blocks:
         assert held.graph is not None
@@ -196,6 +176,21 @@ def test_an_unchanged_graph_is_carried_over(folder: Folder) -> None:
     assert shared == [True, False]
 
 
+def test_a_change_that_no_vector_shows_kills_no_row(folder: Folder) -> None:
+    """Pinning and rating are frequent; each would wear out the graph."""
+    folder.history.put_all(1, units(100, 32))
+    target = folder.target()
+    folder.history.fold(target)
+    for number in range(50):
+        folder.history.touch(1, number)
+    folder.history.fold(target)
+    assert (folder.block(1).clock, folder.block(1).dead, folder.block(1).runs) == (
+        150,
+        0,
+        (100,),
+    )
+
+
 def test_building_leaves_the_threads_as_they_were(folder: Folder) -> None:
     """The number is one for the whole thread: the application computes there too."""
     before = faiss.omp_get_max_threads()
@@ -204,149 +199,6 @@ def test_building_leaves_the_threads_as_they_were(folder: Folder) -> None:
     folder.history.fold(folder.target())
     assert faiss.omp_get_max_threads() == 2
     faiss.omp_set_num_threads(before)
-
-
-def test_the_last_two_generations_are_kept(folder: Folder) -> None:
-    """A search may have read the pointer just before it was switched."""
-    target = folder.target()
-    views = []
-    for number in range(5):
-        folder.history.put(1, number, units(1, 32, seed=number)[0])
-        views.append(folder.index().view(folder.history.fold(target)))
-    names = sorted(path.name for path in folder.root.iterdir())
-    assert names == ["gen-000004", "gen-000005"]
-    assert [len(view.search(axis(0, 32), [1], depth=9)) for view in views] == [1, 2, 3, 4, 5]
-
-
-def test_who_reads_by_an_older_pointer_disturbs_nobody(folder: Folder) -> None:
-    """Around a switch searches use both; loading back and forth would stop them all."""
-    target, index = folder.target(), folder.index()
-    folder.history.put_all(1, units(10, 32))
-    older = folder.history.fold(target)
-    folder.history.put_all(1, units(10, 32, seed=1), first=10)
-    newer = folder.history.fold(target)
-    view = index.view(newer)
-    assert index.view(older).mark == older.mark
-    assert index.view(newer) is view
-
-
-def test_numbers_are_never_used_again(folder: Folder) -> None:
-    """A reader may have the old folder of a name open, or remember its number."""
-    folder.history.put_all(1, units(10, 32))
-    first = folder.history.fold(folder.target())
-    shutil.rmtree(folder.root)
-    target = folder.target()
-    target.reset()
-    assert folder.history.fold(target).generation > first.generation
-
-
-def test_a_batch_for_an_empty_index_is_no_change_of_a_full_one(folder: Folder) -> None:
-    """What was deleted and purged since would stay in it for ever."""
-    folder.history.put_all(1, units(10, 32))
-    target = folder.target()
-    folder.history.fold(target)
-    nothing = TargetBase(mark=None, clocks={})
-    with (
-        folder.history.changes(TARGET, "vector", base=nothing, limit=100) as batch,
-        pytest.raises(ForeignHistory),
-    ):
-        target.apply(batch, folder.history)
-
-
-def test_a_kill_leaves_the_old_generation_or_the_new(tmp_path: Path) -> None:
-    """And the next fold finds its way, and clears up."""
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.integration.faiss_killed_folds", str(tmp_path / "folds")],
-        cwd=CHECKOUT,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert killed.returncode == 0, killed.stderr
-    assert int(killed.stdout) > 20
-
-
-def test_everything_is_on_disk_before_it_has_a_name(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a power failure a name without its content would be a damaged index."""
-    forced: list[int] = []
-    force = os.fsync
-
-    def remember(descriptor: int) -> None:
-        force(descriptor)
-        forced.append(os.fstat(descriptor).st_ino)
-
-    monkeypatch.setattr(os, "fsync", remember)
-    folder.history.put_all(1, units(10, 32))
-    folder.history.fold(folder.target())
-    files = {path.stat().st_ino for path in newest(folder).iterdir()}
-    assert set(forced[: len(files)]) == files
-    assert forced[len(files) :] == [newest(folder).stat().st_ino, folder.root.stat().st_ino]
-
-
-@pytest.mark.parametrize("name", ["vectors.f16", "versions.i64", "graph-0.faiss"])
-def test_a_generation_that_is_damaged_on_its_way_is_not_published(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Nobody is sent to a generation that was not read back."""
-    folder.history.put_all(1, units(100, 32))
-    target = folder.target()
-    before = folder.history.fold(target)
-    folder.history.put_all(1, units(100, 32, seed=1), first=100)
-    force = os.fsync
-
-    def lose_a_byte(descriptor: int) -> None:
-        force(descriptor)
-        damaged = folder.root / "gen-000002" / name
-        if damaged.exists():
-            damaged.write_bytes(b"\xaa" + damaged.read_bytes()[1:])
-
-    with monkeypatch.context() as lying_disk:
-        lying_disk.setattr(os, "fsync", lose_a_byte)
-        with pytest.raises(Corrupt, match=name):
-            folder.history.fold(target)
-    assert folder.history.published(TARGET) == before
-    assert [path.name for path in folder.root.iterdir()] == ["gen-000001"]
-    folder.history.fold(target)
-    assert block(folder, 1).rows == 200
-
-
-def test_a_generation_that_does_not_find_its_rows_is_not_published(folder: Folder) -> None:
-    """Every file as it was written, and still of no use: the graph is that of other vectors."""
-    folder.history.put_all(1, units(200, 32))
-    other = replace(folder, root=folder.root / "other", history=VectorHistory(32))
-    other.history.put_all(1, units(200, 32, seed=1))
-    pointer = folder.history.fold(folder.target())
-    other.history.fold(other.target())
-    verify(folder.root, pointer)
-    opened = open_generation(folder.root, pointer)
-    shutil.copyfile(newest(other) / "graph-0.faiss", newest(folder) / "graph-0.faiss")
-    files = {**opened.manifest.files, "graph-0.faiss": file_print(newest(other) / "graph-0.faiss")}
-    raw = replace(opened.manifest, files=files).encoded()
-    (newest(folder) / "manifest.json").write_bytes(raw)
-    with pytest.raises(Corrupt, match="does not find"):
-        verify(folder.root, replace(pointer, manifest_sha256=hashlib.sha256(raw).hexdigest()))
-
-
-def test_a_full_disk_is_temporary(folder: Folder) -> None:
-    """The last generation stays, and the changes wait."""
-    folder.history.put_all(1, units(10, 32))
-    target = folder.target()
-    before = folder.history.fold(target)
-    folder.history.put_all(1, units(2000, 32, seed=1), first=10)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-    try:
-        with pytest.raises(Unavailable, match="can't be written"):
-            folder.history.fold(target)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert folder.history.published(TARGET) == before
-    assert [path.name for path in folder.root.iterdir()] == [newest(folder).name]
-    folder.history.fold(target)
-    assert block(folder, 1).rows == 2010
 
 
 def test_a_small_cache_changes_no_answer(tmp_path: Path) -> None:

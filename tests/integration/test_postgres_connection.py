@@ -1,6 +1,7 @@
 """What callers hear when PostgreSQL fails, and how the pool gets well again."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 import psycopg
@@ -9,15 +10,18 @@ from psycopg.conninfo import make_conninfo
 
 from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError
 from memory_tool.adapters.postgres_connection import PostgresPool, translated
+from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.errors import Corrupt, InputError, NotFound, ThreefoldError, Unavailable
 from memory_tool.model import EVERYTHING, NewMemory
 from memory_tool.ports import Existing, PageRequest, WritePlan
 from memory_tool.scope import Scope
-from tests.contract.truth import NO_BASE, Truth, postgres_truth
+from tests.contract.truth import Truth, postgres_truth
 from tests.factories import ANNA, commit_of, put
 from tests.services.postgres import Database, Server
+
+EVERY_ROW = PageRequest(condition=EVERYTHING, limit=100)
 
 
 @pytest.fixture
@@ -38,15 +42,15 @@ def cut_connections(database: Database) -> None:
 
 def test_a_cut_connection_costs_one_call(database: Database, truth: Truth) -> None:
     """The pool may hold eight connections that died together; each would cost a try."""
-    started = []
 
-    def hold(_: Existing) -> WritePlan:
-        # Nested, so that the pool has to open several.
-        if len(started) < 4:
-            started.append(truth.plan(hold, namespace=replace(ANNA, agent=f"{len(started)}")))
+    def nested(depth: int) -> WritePlan:
+        # Each plan runs inside another's transaction, so the pool has to open several connections.
+        if depth:
+            namespace = replace(ANNA, agent=f"{depth}")
+            truth.plan(lambda _: nested(depth - 1), namespace=namespace)
         return WritePlan(changes=(), results=())
 
-    truth.plan(hold)
+    nested(4)
     cut_connections(database)
     with pytest.raises(Unavailable) as caught:
         truth.add("tea")
@@ -74,9 +78,10 @@ def test_a_lost_answer_is_unknown_and_may_be_repeated(database: Database, truth:
 def test_a_failing_read_is_unavailable(database: Database, truth: Truth) -> None:
     """In the middle of a snapshot too; the next one is fine."""
     (memory_id,) = truth.add("tea")
-    with pytest.raises(Unavailable), truth.seen() as snapshot:
+    with suppress(Unavailable), truth.seen() as snapshot:
         cut_connections(database)
         snapshot.rows([memory_id])
+        pytest.fail("the connection was cut")
     with truth.seen() as snapshot:
         assert set(snapshot.rows([memory_id])) == {memory_id}
 
@@ -87,7 +92,7 @@ def test_a_server_of_our_own_is_started_again(database: Database) -> None:
     pool = PostgresPool(database.conninfo(Role.APP), revive=lambda: revived.append("once"))
     pool.open()
     try:
-        with pytest.raises(Unavailable), pool.connection() as connection:
+        with suppress(Unavailable), pool.connection() as connection:
             cut_connections(database)
             connection.execute("SELECT 1")
         assert revived == ["once"]
@@ -102,7 +107,7 @@ def test_a_block_that_fails_leaves_no_transaction_open(database: Database) -> No
     """It would hold a namespace until the server loses patience."""
     with database.pool(Role.APP, size=1) as pool:
         for error in (ZeroDivisionError, NotFound):
-            with pytest.raises(error), pool.connection() as connection:
+            with suppress(error), pool.connection() as connection:
                 connection.execute("BEGIN")
                 raise error
         with pool.connection() as connection:
@@ -111,7 +116,7 @@ def test_a_block_that_fails_leaves_no_transaction_open(database: Database) -> No
 
 
 def test_an_address_that_is_wrong_says_what_is_wrong(database: Database) -> None:
-    """"Waited 5 seconds" helps nobody."""
+    """That it waited for 5 seconds helps nobody."""
     nowhere = make_conninfo(database.conninfo(Role.APP), dbname="nowhere")
     with pytest.raises(Unavailable, match='database "nowhere" does not exist'):
         PostgresPool(nowhere).open()
@@ -119,9 +124,12 @@ def test_an_address_that_is_wrong_says_what_is_wrong(database: Database) -> None
 
 def test_an_unmigrated_database_says_so(postgres: Server) -> None:
     """Somebody forgot a step: the message names it."""
-    with postgres.blank_database() as blank, blank.pool(Role.APP) as pool:
-        with pytest.raises(Corrupt) as caught:
-            PostgresRecordStore(pool).active_space()
+    with (
+        postgres.blank_database() as blank,
+        blank.pool(Role.APP) as pool,
+        pytest.raises(Corrupt) as caught,
+    ):
+        PostgresRecordStore(pool).active_space()
     assert caught.value.command == "threefold migrate"
 
 
@@ -163,19 +171,18 @@ def test_errors_say_what_the_caller_can_do(
         raise error
 
 
-def test_a_transaction_pooler_may_stand_between(database: Database) -> None:
-    """Nothing is kept in a session: no prepared statement, no setting, no lock."""
-    with postgres_truth(database, pooled=True) as truth:
+def test_behind_a_pooler_nothing_stays_in_a_session(database: Database) -> None:
+    """The next transaction on the same connection may be anybody's."""
+    with database.pool(Role.APP, size=1, pooled=True) as pool:
+        store = PostgresRecordStore(pool)
+        reader = PostgresRecordReader(pool, store)
         for number in range(8):
-            truth.add(f"note {number}")
-            assert len(truth.reader.page(Scope.of(ANNA), PAGE)) == number + 1
-        assert len(truth.marked("folder", NO_BASE)) == 32
-        with database.pool(Role.APP, size=1, pooled=True) as pool, pool.connection() as connection:
-            store = PostgresRecordStore(pool)
-            del store
-            assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchall() == [
-                (0,)
-            ]
-
-
-PAGE = PageRequest(condition=EVERYTHING, limit=100)
+            store.commit(commit_of([put(f"note {number}")]))
+            assert len(reader.page(Scope.of(ANNA), EVERY_ROW)) == number + 1
+        with pool.connection() as connection:
+            left = connection.execute(
+                "SELECT (SELECT count(*) FROM pg_prepared_statements),"
+                " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),"
+                " current_setting('threefold.namespaces', true)"
+            ).fetchall()
+    assert left == [(0, 0, "")]

@@ -82,7 +82,7 @@ def worker(database: Database) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def plan(connection: psycopg.Connection, query: str, values: Mapping[str, object]) -> str:
+def plan(connection: psycopg.Connection, query: str, *, values: Mapping[str, object]) -> str:
     """The plan of a query with these values, as text."""
     text = psycopg.ClientCursor(connection).mogrify(query, values)
     rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode())
@@ -90,21 +90,21 @@ def plan(connection: psycopg.Connection, query: str, values: Mapping[str, object
 
 
 def function_plan(
-    connection: psycopg.Connection, function: str, values: Mapping[str, object]
+    connection: psycopg.Connection, function: str, *, values: Mapping[str, object]
 ) -> str:
-    """The plan of the query inside a search function, made for these values as the function does."""
+    """The plan of the query inside a search function, for these values."""
     rows = connection.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [function])
     query = str(rows.fetchall()[0][0]).partition("RETURN QUERY")[2].partition(";")[0]
     for name, value in values.items():
-        literal = sql.Literal(value).as_string(connection)
-        query = re.sub(rf"(?<![.\w]){name}(?![.\w])", lambda _, text=literal: text, query)
-    return plan(connection, query, {})
+        literal = sql.Literal(value).as_string(connection).replace("\\", r"\\")
+        query = re.sub(rf"(?<![.\w]){name}(?![.\w])", literal, query)
+    return plan(connection, query, values={})
 
 
 def test_words_are_found_by_their_index(reader: psycopg.Connection, ns_ids: list[int]) -> None:
     """Without it, keyword search without a keyword index would read every chunk."""
     values = {"allowed": ns_ids, "wanted": ["word77", "tag9"], "bound": 100}
-    found = function_plan(reader, "chunks_with_terms", values)
+    found = function_plan(reader, "chunks_with_terms", values=values)
     assert "chunk_tokens" in found
     assert "memory_extra" in found
     assert "Seq Scan" not in found
@@ -113,7 +113,7 @@ def test_words_are_found_by_their_index(reader: psycopg.Connection, ns_ids: list
 def test_metadata_is_found_by_its_index(reader: psycopg.Connection, ns_ids: list[int]) -> None:
     """A filter that few rows meet must not read them all."""
     values = {"allowed": ns_ids, "wanted": '{"number": 77}'}
-    found = function_plan(reader, "memories_with_metadata", values)
+    found = function_plan(reader, "memories_with_metadata", values=values)
     assert "memory_metadata" in found
     assert "Seq Scan" not in found
 
@@ -124,7 +124,7 @@ def test_rows_are_fetched_by_their_key(
 ) -> None:
     """Every search ends with one of these."""
     values = {"ns_ids": ns_ids, "ids": [new_id() for _ in range(20)], "bound": 100}
-    found = plan(app, statement(name, condition=""), values)
+    found = plan(app, statement(name, condition=""), values=values)
     assert "memory_pkey" in found
     assert "Seq Scan" not in found
 
@@ -132,7 +132,7 @@ def test_rows_are_fetched_by_their_key(
 def test_the_overlay_reads_the_log(app: psycopg.Connection, ns_ids: list[int]) -> None:
     """It is a part of every search, and mostly empty."""
     values = {"since_ns": ns_ids, "since": [ROWS - 5], "bound": 100}
-    found = plan(app, statement("overlay"), values)
+    found = plan(app, statement("overlay"), values=values)
     assert "memory_log" in found
     assert "chunk_pkey" in found
     assert not OUT_OF_ORDER.search(found)
@@ -143,7 +143,7 @@ def test_appliers_read_the_log(worker: psycopg.Connection, ns_ids: list[int]) ->
     values = {"ns_ids": ns_ids, "above": [0], "upto": [ROWS]}
     columns = "k.words, k.bigrams, k.embedding"
     query = statement("changed_rows", number="vector_nseq", columns=columns)
-    found = plan(worker, query, values)
+    found = plan(worker, query, values=values)
     assert "memory_log" in found
     assert "chunk_pkey" in found
     assert not OUT_OF_ORDER.search(found)
@@ -157,7 +157,7 @@ def test_pages_are_read_in_their_order(app: psycopg.Connection, ns_ids: list[int
         "after_id": new_id(),
         "bound": 20,
     }
-    found = plan(app, statement("page", condition=""), values)
+    found = plan(app, statement("page", condition=""), values=values)
     assert re.search(r"Index Scan using memory_listing.*\n.*Index Cond:.*event_time", found)
 
 
@@ -173,7 +173,7 @@ def test_twins_are_found_by_their_index(
         f" AND m.{column} = ANY (%(hashes)s) AND m.{column} IS NOT NULL"
     )
     assert f"m.{column} = ANY" in body(app, "open_write")
-    assert index in plan(app, query, {"ns_id": ns_ids[0], "hashes": [bytes(32)]})
+    assert index in plan(app, query, values={"ns_id": ns_ids[0], "hashes": [bytes(32)]})
 
 
 def body(connection: psycopg.Connection, function: str) -> str:

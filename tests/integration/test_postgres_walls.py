@@ -53,7 +53,7 @@ def readable(database: Database) -> list[str]:
 def count(connection: psycopg.Connection, table: str) -> int:
     """The rows of a table that can be seen."""
     query = sql.SQL("SELECT count(*) FROM threefold.{}").format(sql.Identifier(table))
-    return connection.execute(query).fetchall()[0][0]
+    return int(connection.execute(query).fetchall()[0][0])
 
 
 # ── What the app can't do ──
@@ -160,9 +160,10 @@ def test_the_app_reads_no_table_of_others(app: psycopg.Connection, table: str) -
 )
 def test_the_app_can_not(truth: Truth, app: psycopg.Connection, command: str) -> None:
     """Audit stays, marks belong to the worker, walls to the owner."""
-    with app.transaction(), pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with app.transaction():
         app.execute(statement("name_namespaces"), {"named": f"{{{truth.number()}}}"})
-        app.execute(command.encode())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), app.transaction():
+            app.execute(command.encode())
 
 
 def test_the_worker_sees_all_namespaces(database: Database, truth: Truth) -> None:

@@ -1,16 +1,20 @@
 """A Tantivy folder under damage, kills, other processes and other versions."""
 
+import contextlib
 import json
+import os
+import resource
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from memory_tool.adapters import tantivy_target
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
@@ -118,6 +122,34 @@ def test_a_folder_that_is_a_file_is_unavailable(tmp_path: Path) -> None:
         target_of(path).reset()
 
 
+def test_a_shortage_of_the_system_is_not_damage(folder: Path) -> None:
+    """To rebuild a sound index would not bring back what the system lacks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    index = index_of(folder)
+    taken: list[int] = []
+    outcomes: list[bool] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+        while len(outcomes) < 8:
+            try:
+                index.view()
+            except Unavailable:
+                outcomes.append(False)
+            else:
+                outcomes.append(True)
+                index.close()
+            os.close(taken.pop())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
+    assert outcomes == sorted(outcomes)
+    assert set(outcomes) == {False, True}
+
+
 def test_another_version_of_the_tokeniser_asks_for_a_rebuild(folder: Path) -> None:
     """Its tokens and those of today's questions don't meet."""
     with pytest.raises(Corrupt, match="tokeniser 1"):
@@ -173,6 +205,27 @@ def test_one_writer_at_a_time(folder: Path) -> None:
     apply(second, row(5, chunk("tea")), mark="d")
     assert second.base().mark == "d"
     second.close()
+
+
+def test_a_commit_just_before_the_lock_is_noticed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between reading the base and locking the folder another process may finish its batch."""
+    first, second = target_of(folder), target_of(folder)
+    driver_errors: Callable[[], AbstractContextManager[None]] = vars(tantivy_target)["writing"]
+
+    @contextmanager
+    def late() -> Iterator[None]:
+        monkeypatch.undo()
+        apply(second, row(5, chunk("tea")), mark="c", clock=5)
+        second.close()
+        with driver_errors():
+            yield
+
+    monkeypatch.setattr(tantivy_target, "writing", late)
+    with pytest.raises(Unavailable, match="moved on"):
+        apply(first, row(6, chunk("tea")), mark="d", clock=6)
+    assert first.base() == TargetBase(mark="c", clocks={1: 5})
 
 
 def test_a_writer_follows_a_reset_by_another_process(folder: Path) -> None:

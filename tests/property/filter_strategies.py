@@ -209,16 +209,16 @@ def entry_comparisons(world: World) -> Iterator[Written]:
         elif operator == "icontains":
             values = world.texts
         for value in values:
-            yield _written("metadata.a", operator, value)
+            yield _written("metadata.a", operator, value=value)
 
 
 def comparisons(world: World) -> st.SearchStrategy[Written]:
     """One condition on one field, with a value that the field takes."""
-    return st.sampled_from(_fields(world)).flatmap(lambda field: _comparison(world, field))
+    return st.sampled_from(_fields(world)).flatmap(lambda field: _comparison(world, field=field))
 
 
 @st.composite
-def _comparison(draw: st.DrawFn, world: World, field: _Field) -> Written:
+def _comparison(draw: st.DrawFn, world: World, *, field: _Field) -> Written:
     name = draw(st.sampled_from(field.names))
     operator = draw(st.sampled_from(field.operators))
     if operator == "exists":
@@ -229,14 +229,16 @@ def _comparison(draw: st.DrawFn, world: World, field: _Field) -> Written:
         value = draw(st.sampled_from(world.texts))
     else:
         value = draw(st.sampled_from(field.values))
-    return _written(name, operator, value)
+    return _written(name, operator, value=value)
 
 
-def _written(name: str, operator: str, value: object) -> Written:
-    return Written(mapping={name: {operator: value}}, text=_comparison_text(name, operator, value))
+def _written(name: str, operator: str, *, value: object) -> Written:
+    return Written(
+        mapping={name: {operator: value}}, text=_comparison_text(name, operator, value=value)
+    )
 
 
-def _comparison_text(name: str, operator: str, value: object) -> str:
+def _comparison_text(name: str, operator: str, *, value: object) -> str:
     name = quoted(name, '"')
     match operator:
         case "exists":

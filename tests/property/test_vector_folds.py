@@ -56,7 +56,7 @@ def follow(history: VectorHistory, folder: Folder, *, taken: list[Step]) -> None
             history.put(step.ns_id, step.number, *vectors)
         elif step.kind == "delete":
             history.delete(step.ns_id, step.number)
-        elif history.knows(step.ns_id, step.number):
+        elif history.has(step.ns_id, step.number):
             history.touch(step.ns_id, step.number)
     history.fold(target)
 

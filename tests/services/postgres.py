@@ -27,6 +27,11 @@ class Database:
 
     superuser: str
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(conninfo_to_dict(self.superuser)["dbname"])
+
     def conninfo(self, role: str) -> str:
         """Connection parameters of a role."""
         return make_conninfo(self.superuser, user=role)
@@ -117,7 +122,7 @@ def _unused_name() -> str:
 
 @contextmanager
 def embedded_server() -> Iterator[Server]:
-    """The server of the wheel. Tests kill processes, not machines: nothing has to reach the disk."""
+    """The server of the wheel. Tests kill processes, not machines: nothing need reach the disk."""
     with tempfile.TemporaryDirectory(prefix="threefold-test-") as folder:
         # Under root the server's user has to pass through.
         Path(folder).chmod(0o711)
@@ -139,5 +144,5 @@ def server_at(superuser: str) -> Iterator[Server]:
     server = Server(superuser=superuser, template=template)
     yield server
     for database in server.spares:
-        server.run("DROP DATABASE {}", conninfo_to_dict(database.superuser)["dbname"])
+        server.run("DROP DATABASE {}", database.name)
     server.run("DROP DATABASE {}", template)

@@ -65,6 +65,7 @@ def test_text_reads_like_the_dict(text: str, mapping: object) -> None:
         ("type =", "a value"),
         ("type = event", "texts stand in quotes.* at character 8, not 'event'"),
         ("type = 'event", "a quote without its end.*character 8"),
+        ("key = 'a''", "a quote without its end.*character 7"),
         ("type = 'it's'", "a quote without its end.*character 13"),
         ("type = 'a' 'b'", "AND, OR or the end"),
         ("type = 'event' AND", "a name"),
@@ -112,12 +113,6 @@ def test_nesting_has_a_bound(before: str, after: str) -> None:
 def test_depth_counts_what_is_open_not_what_was_closed() -> None:
     """Many shallow groups are not a deep filter."""
     parsed(" OR ".join(["(a = 1)"] * (DEPTH_MAX + 1)))
-
-
-def test_an_unclosed_quote_is_found_in_linear_time() -> None:
-    """A pattern that backtracks would take hours over these quotes."""
-    with pytest.raises(InvalidFilter, match="quote"):
-        parsed("a = " + "'" * 100_001)
 
 
 def test_a_doubled_quote_of_the_other_kind_stays() -> None:

@@ -4,29 +4,22 @@ import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory_tool.errors import InvalidFilter, InvalidTime
+from memory_tool.errors import InvalidFilter
 from memory_tool.filter_fields import LIST_LENGTH_MAX, NAME_LENGTH_MAX, SEARCHED_LENGTH_MAX
-from memory_tool.filter_values import any_case
 from memory_tool.filters import (
     COMPARISONS_MAX,
     DEPTH_MAX,
-    all_of,
     matches,
     parse_filter,
-    split_scope,
 )
 from memory_tool.model import (
     EVERYTHING,
-    AllOf,
-    AnyOf,
     Comparison,
     Filter,
-    NotThis,
     StoredRow,
     Turn,
 )
@@ -177,82 +170,6 @@ def test_dollar_spellings_mean_the_same(sign: str, spelling: Callable[[str], str
     assert parsed(value) == parsed(plain)
 
 
-DAY = datetime(2025, 6, 30, 16, tzinfo=UTC)
-NEXT_DAY = DAY + timedelta(days=1)
-TICK = timedelta(microseconds=1)
-
-
-@pytest.mark.parametrize(
-    ("operator", "first", "last"),
-    [
-        ("eq", DAY, NEXT_DAY - TICK),
-        ("gte", DAY, None),
-        ("gt", NEXT_DAY, None),
-        ("lt", None, DAY - TICK),
-        ("lte", None, NEXT_DAY - TICK),
-    ],
-)
-@pytest.mark.parametrize("day", ["2025-07-01", date(2025, 7, 1)])
-def test_a_bare_date_is_the_whole_day_in_the_zone(
-    operator: str, first: datetime | None, last: datetime | None, day: object
-) -> None:
-    """An evening in Shanghai belongs to its day there, not to the day in Greenwich."""
-    for moment in (first, last):
-        if moment is not None:
-            assert meets(row_of(replace(PLAIN, created_at=moment)), {"created_at": {operator: day}})
-    outside = [first - TICK] if first else []
-    outside += [last + TICK] if last else []
-    for moment in outside:
-        row = row_of(replace(PLAIN, created_at=moment))
-        assert not meets(row, {"created_at": {operator: day}})
-
-
-def test_lists_of_times_may_hold_days_and_instants() -> None:
-    """``in`` means equal to one of them, for days as for instants."""
-    listed = ["2025-06-30", DAY.isoformat()]
-    inside = [DAY - timedelta(days=1), DAY - TICK, DAY]
-    for moment in inside:
-        row = row_of(replace(PLAIN, created_at=moment))
-        assert meets(row, {"created_at": {"in": listed}})
-        assert not meets(row, {"created_at": {"nin": listed}})
-    after = row_of(replace(PLAIN, created_at=DAY + TICK))
-    assert not meets(after, {"created_at": {"in": listed}})
-    assert meets(after, {"created_at": {"nin": listed, "ne": "2025-06-30"}})
-
-
-def test_a_day_is_as_long_as_the_clocks_say() -> None:
-    """The day when summer time begins in Berlin has 23 hours."""
-    condition = parse_filter({"created_at": "2025-03-30"}, tz=ZoneInfo("Europe/Berlin"))
-    assert condition == AllOf(
-        parts=(
-            Comparison(
-                name="created_at", operator="gte", value=datetime(2025, 3, 29, 23, tzinfo=UTC)
-            ),
-            Comparison(
-                name="created_at", operator="lt", value=datetime(2025, 3, 30, 22, tzinfo=UTC)
-            ),
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "2025-07-01T12:00:00",
-        NOON.replace(tzinfo=None),
-        "yesterday",
-        "2025-13-01",
-        "",
-        "9999-12-31",
-        "0001-01-01T00:00:00+14:00",
-    ],
-)
-def test_a_time_without_zone_is_refused(moment: object) -> None:
-    """A naive time means another instant on each machine."""
-    with pytest.raises(InvalidTime, match="created_at"):
-        parsed({"created_at": {"gte": moment}})
-
-
 Colour = enum.StrEnum("Colour", ["BLUE"])
 
 
@@ -361,118 +278,3 @@ def test_the_number_of_comparisons_has_a_bound() -> None:
         parsed({"OR": [{"a": number} for number in range(COMPARISONS_MAX + 1)]})
     with pytest.raises(InvalidFilter, match="128"):
         parsed({"created_at": {"in": ["2025-07-01"] * (COMPARISONS_MAX // 2 + 1)}})
-
-
-A, B, C = (Comparison(name=name, operator="eq", value=1, metadata=True) for name in "abc")
-
-
-def test_all_of_lays_conjunctions_flat() -> None:
-    """Filters from the caller and from the brain become one list of conditions."""
-    assert all_of() == EVERYTHING
-    assert all_of(A) == A
-    assert all_of(EVERYTHING, A, AllOf(parts=(B, AllOf(parts=(C,))))) == AllOf(parts=(A, B, C))
-    either = AnyOf(parts=(A, B))
-    assert all_of(either, NotThis(part=C)) == AllOf(parts=(either, NotThis(part=C)))
-
-
-@pytest.mark.parametrize(
-    ("value", "ids"),
-    [
-        (None, {}),
-        ({"type": "event"}, {}),
-        ({"type": "event", "user_id": "u1"}, {"user_id": ("u1",)}),
-        (
-            {"AND": [{"user_id": {"in": ["u1", "u2"]}}, {"AND": [{"agent_id": "a"}]}]},
-            {"user_id": ("u1", "u2"), "agent_id": ("a",)},
-        ),
-        ({"user_id": {"$eq": "*"}, "AND": [{"user_id": "*"}]}, {"user_id": ("*",)}),
-        (
-            "namespace = 'user:u1' AND project_id IN ('p') AND type = 'event'",
-            {"namespace": ("user:u1",), "project_id": ("p",)},
-        ),
-        (
-            "(user_id = 'u1' AND type = 'event') AND agent_id = 'a'",
-            {"user_id": ("u1",), "agent_id": ("a",)},
-        ),
-    ],
-)
-def test_scope_words_are_taken_out(value: object, ids: Mapping[str, tuple[str, ...]]) -> None:
-    """The scope chooses namespaces before any row is looked at; the rest is the filter."""
-    found, rest = split_scope(value)
-    assert found == ids
-    expected = {"type": "event"} if "type" in str(value) else {}
-    assert parsed(rest) == parsed(expected)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"OR": [{"user_id": "u1"}]},
-        {"OR": [{"AND": [{"type": "event"}, {"user_id": "u1"}]}, {"type": "event"}]},
-        {"NOT": {"agent_id": "a"}},
-        {"user_id": {"ne": "u1"}},
-        {"user_id": {"nin": ["u1"]}},
-        {"user_id": {"icontains": "u"}},
-        {"user_id": {"eq": "u1", "exists": True}},
-        {"user_id": "u1", "AND": [{"user_id": "u2"}]},
-        {"user_id": {"in": ["u1", "u2"]}, "AND": [{"user_id": "u1"}]},
-        {"user_id": {"in": []}},
-        {"user_id": {"in": ["u1", None]}},
-        {"project_id": 5},
-        {"namespace": None},
-        "user_id = 'u1' OR type = 'event'",
-    ],
-)
-def test_a_scope_word_elsewhere_is_refused(value: object) -> None:
-    """A scope under OR or NOT would read namespaces that nobody named."""
-    with pytest.raises(InvalidFilter, match=r"user_id|agent_id|project_id|namespace"):
-        split_scope(value)
-
-
-def test_metadata_may_be_called_like_a_scope_word() -> None:
-    """The explicit spelling always means metadata, also when a parsed filter comes by again."""
-    for value in ({"metadata.user_id": "u1"}, parsed({"metadata.user_id": "u1"})):
-        ids, rest = split_scope(value)
-        assert not ids
-        assert matches(parsed(rest), row_with(user_id="u1"))
-
-
-@pytest.mark.parametrize(
-    ("stored", "asked"),
-    [
-        ("École", "éCOLE"),
-        ("ＡＢＣ", "ａｂｃ"),
-        ("ПРИВЕТ", "привет"),
-        ("x中文y", "中文"),
-        ("a.b", "A.B"),
-    ],
-)
-def test_icontains_does_not_tell_capitals(stored: str, asked: str) -> None:
-    """In every script that has them, and without patterns."""
-    assert meets(row_with(a=stored), {"a": {"icontains": asked}})
-
-
-@pytest.mark.parametrize(
-    ("stored", "asked"),
-    [
-        ("straße", "STRASSE"),
-        ("ǆ", "ǅ"),
-        ("İ", "i"),
-        ("ς", "Σ"),
-        ("\u212a", "k"),
-        ("axb", "a.b"),
-        ("aa", "a+"),
-    ],
-)
-def test_icontains_changes_nothing_but_single_letters(stored: str, asked: str) -> None:
-    """Where scripts and engines disagree about case, letters only equal themselves."""
-    assert not meets(row_with(a=stored), {"a": {"icontains": asked}})
-
-
-def test_letters_pair_up() -> None:
-    """If a finds A then A must find a: a search must not depend on who wrote first."""
-    forms: dict[str, set[str]] = {}
-    for character in map(chr, [*range(0xD800), *range(0xE000, 0x1F000)]):
-        if character.lower() != character.upper():
-            forms.setdefault(any_case(character), set()).add(character)
-    assert all(pattern.count("\\U") == len(letters) for pattern, letters in forms.items())

@@ -10,7 +10,8 @@ CREATE FUNCTION threefold.open_write(
     text_hashes bytea[], key_hashes bytea[], ids uuid[]
 ) RETURNS TABLE (ns_id bigint, nseq bigint, now timestamptz, request_hash bytea, response jsonb,
                  kept threefold.memory)
-LANGUAGE plpgsql AS $$
+-- A client that froze in a transaction is cut off after 5 s.
+LANGUAGE plpgsql SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     again bigint := threefold.ensure_namespace(
         wanted_address, wanted_hash, wanted_project, wanted_user, wanted_agent, wanted_path);
@@ -55,7 +56,7 @@ CREATE FUNCTION threefold.write_changes(
     archived uuid[], versions_kept int, rechunked uuid[], deleted uuid[], chunks json,
     embeddings bytea, receipt_key bytea, receipt_hash bytea, receipt jsonb
 ) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     INSERT INTO threefold.idempotency (ns_id, key_hash, request_hash, response)
         VALUES (target_ns, receipt_key, receipt_hash, receipt);

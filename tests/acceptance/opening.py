@@ -1,0 +1,90 @@
+"""Opening memories for the acceptance tests: in own folders, on a database, in processes."""
+
+import contextlib
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from memory_manage.manager import MemoryManage
+from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.scope import Namespace
+from tests.acceptance.other_process import OtherProcess, other_process
+
+
+@contextlib.contextmanager
+def passable_folder() -> Iterator[Path]:
+    """An empty folder, gone at the end. Under root the server's user has to pass through it."""
+    with tempfile.TemporaryDirectory(prefix="threefold-test-") as folder:
+        path = Path(folder)
+        path.chmod(0o711)
+        yield path
+
+
+def spare_the_disk(data_dir: Path) -> None:
+    """Let the embedded server of an open memory not wait for the disk: tests kill no machines."""
+    with (
+        EmbeddedPostgres(data_dir) as server,
+        psycopg.connect(server.superuser_conninfo(), autocommit=True) as connection,
+    ):
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def make_namespaces(data_dir: Path, namespaces: Iterable[Namespace]) -> None:
+    """Make namespaces without memories, a thousand of them in no time."""
+    rows = [
+        (at.address, hashlib.sha256(at.address.encode()).digest(), at.project, at.user)
+        for at in namespaces
+    ]
+    with (
+        EmbeddedPostgres(data_dir) as server,
+        psycopg.connect(server.conninfo(role=Role.OWNER)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.executemany("SELECT threefold.ensure_namespace(%s, %s, %s, %s, NULL, NULL)", rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnStore:
+    """A store that one test may spoil, opened by this process or by others.
+
+    Attributes:
+        folder: Holds the data folders.
+        database_url: The database, as its application role; empty means embedded.
+    """
+
+    folder: Path
+    database_url: str = ""
+
+    def data_dir(self, name: str = "one") -> Path:
+        """The data folder of that name, such as another host would have."""
+        return self.folder / name
+
+    def index_folders(self) -> tuple[Path, Path]:
+        """Where the indexes of the first data folder lie."""
+        return self.data_dir() / "vectors", self.data_dir() / "keywords"
+
+    def lose_indexes(self) -> None:
+        """Delete every index folder."""
+        for folder in self.index_folders():
+            shutil.rmtree(folder)
+
+    def open(self, name: str = "one", **arguments: Any) -> MemoryManage:  # noqa: ANN401 - those of MemoryManage.open
+        """Open it here; the test closes it."""
+        return MemoryManage.open(
+            on_progress=lambda _line: None, **{**self._settings(name), **arguments}
+        )
+
+    def other_process(self, name: str = "one") -> contextlib.AbstractContextManager[OtherProcess]:
+        """Open it in another process."""
+        return other_process(self._settings(name))
+
+    def _settings(self, name: str) -> dict[str, str]:
+        settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing"}
+        return settings | ({"database_url": self.database_url} if self.database_url else {})

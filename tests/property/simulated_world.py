@@ -1,0 +1,368 @@
+"""A world in one thread: several processes, two data folders, one truth, and faults from a seed.
+
+The write path, the read path and the appliers are the real ones; the stores are the in-memory
+adapters, which can be set back to any earlier moment.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
+
+from memory_tool.adapters.hashing_embedder import HashingEmbedder
+from memory_tool.adapters.in_memory_change_log import InMemoryChangeLog
+from memory_tool.adapters.in_memory_keyword_index import (
+    InMemoryKeywordFolder,
+    InMemoryKeywordIndex,
+    InMemoryKeywordTarget,
+)
+from memory_tool.adapters.in_memory_record_store import InMemoryRecordStore
+from memory_tool.adapters.in_memory_state import InMemoryStore, is_visible
+from memory_tool.adapters.in_memory_vector_index import (
+    InMemoryVectorFolder,
+    InMemoryVectorIndex,
+    InMemoryVectorTarget,
+)
+from memory_tool.errors import Unavailable
+from memory_tool.index_jobs.applier import Applier
+from memory_tool.metrics import Metrics
+from memory_tool.model import (
+    Arm,
+    MemoryId,
+    NewMemory,
+    Patch,
+    Query,
+    StoredRow,
+    Strategy,
+    WeightedSum,
+    WriteResult,
+)
+from memory_tool.overlay import OverlayMemo
+from memory_tool.ports import (
+    ChangeBatch,
+    ChangeLog,
+    ChangeRow,
+    Commit,
+    IndexTarget,
+    Opening,
+    Pointer,
+    ReadView,
+    RecordStore,
+    Snapshot,
+    TargetBase,
+)
+from memory_tool.prepare import Preparer, PrepareLimits
+from memory_tool.read_path import ReadParts, ReadPath, ReadRules
+from memory_tool.retry import RetryPolicy
+from memory_tool.scope import Namespace, Scope
+from memory_tool.write_path import WritePath, WriteRules
+
+NAMESPACES: Final = (Namespace(user="a"), Namespace(user="a", agent="x"), Namespace(user="b"))
+WORDS: Final = ("蓝色", "预算", "budget", "tea", "tokyo", "invoice")
+ALL: Final = 10_000
+NO_WAIT: Final = RetryPolicy(attempts=3, seconds=60.0, first_wait=0.0)
+
+
+class Crash(BaseException):
+    """The process is gone; nothing catches this but the world."""
+
+
+class Inline(Executor):
+    """Runs at once, so that a seed is one history."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":  # noqa: ANN401
+        """The call's result, or its error."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - it belongs to whoever asks for the result
+            future.set_exception(error)
+        return future
+
+
+class FaultyStore(RecordStore):
+    """A store whose commits fail before, fail after, or take their process with them."""
+
+    def __init__(self, store: InMemoryRecordStore, rng: random.Random) -> None:
+        self._store = store
+        self._rng = rng
+        self._in_a_row = 0
+
+    def commit(self, commit: Commit) -> tuple[WriteResult, ...]:
+        """Commit, unless a fault comes first; the answer may be lost."""
+        fault = self._rng.choices(("none", "refused", "lost", "crash"), (85, 5, 7, 3))[0]
+        if fault in ("refused", "lost") and self._in_a_row == NO_WAIT.attempts - 1:
+            fault = "none"
+        self._in_a_row = self._in_a_row + 1 if fault in ("refused", "lost") else 0
+        if fault == "refused":
+            raise Unavailable
+        results = self._store.commit(commit)
+        if fault == "crash":
+            raise Crash
+        if fault == "lost":
+            raise Unavailable(outcome="unknown", key=commit.idempotency_key)
+        return results
+
+    def view(self, scope: Scope, targets: Sequence[str]) -> ReadView:
+        """As the store."""
+        return self._store.view(scope, targets)
+
+    def snapshot(self, opening: Opening) -> AbstractContextManager[Snapshot]:
+        """As the store."""
+        return self._store.snapshot(opening)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class FaultyLog(ChangeLog):
+    """A log whose reader may die at every step."""
+
+    def __init__(self, log: InMemoryChangeLog, rng: random.Random) -> None:
+        self._log = log
+        self._rng = rng
+
+    def _may_die(self) -> None:
+        if self._rng.random() < 0.06:  # noqa: PLR2004 - one step in seventeen
+            raise Crash
+
+    def pending(self, clocks: Mapping[int, int]) -> int:
+        """As the log."""
+        return self._log.pending(clocks)
+
+    def knows(self, target: str, mark: str) -> bool:
+        """As the log."""
+        return self._log.knows(target, mark)
+
+    @contextmanager
+    def changes(
+        self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
+    ) -> Iterator[ChangeBatch]:
+        """A batch, maybe of few rows, whose rows may end in a crash."""
+        few = self._rng.choice((limit, 3))
+        with self._log.changes(target, kind, base, few) as batch:
+            yield ChangeBatch(
+                rows=self._rows(batch.rows),
+                clocks=batch.clocks,
+                mark=batch.mark,
+                base_mark=batch.base_mark,
+                space=batch.space,
+                store=batch.store,
+            )
+            self._may_die()
+
+    def _rows(self, rows: Iterator[ChangeRow]) -> Iterator[ChangeRow]:
+        for row in rows:
+            self._may_die()
+            yield row
+
+    def pointer(self, target: str) -> Pointer | None:
+        """As the log."""
+        return self._log.pointer(target)
+
+    def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
+        """Publish, dying before or after it now and then."""
+        self._may_die()
+        done = self._log.publish(pointer, base_mark=base_mark)
+        self._may_die()
+        return done
+
+    def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
+        """Note, dying before it now and then."""
+        self._may_die()
+        self._log.note_progress(target, clocks)
+
+
+@dataclass(slots=True, kw_only=True)
+class Folder:
+    """The indexes of one host, and the targets that its lease holder feeds."""
+
+    vectors: InMemoryVectorFolder
+    keywords: InMemoryKeywordFolder
+    vector_index: InMemoryVectorIndex
+    keyword_index: InMemoryKeywordIndex
+    targets: tuple[IndexTarget, ...]
+    distrusted: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """One process: its folder, its two paths, and what it remembers."""
+
+    folder: Folder
+    write: WritePath
+    read: ReadPath
+
+
+class World:
+    """Everything, driven by one seed."""
+
+    def __init__(self, seed: int) -> None:
+        """A fresh truth, two folders, four processes."""
+        self.rng = random.Random(seed)  # noqa: S311 - faults, not secrets
+        self.now = datetime(2025, 1, 1, tzinfo=UTC)
+        self.truth = InMemoryStore(clock=lambda: self.now)
+        self.store = InMemoryRecordStore(self.truth)
+        self.log = InMemoryChangeLog(self.truth)
+        self.embedder = HashingEmbedder(dimension=16)
+        self.folders = [self._folder(name) for name in ("one", "two")]
+        self.processes = [self._process(self.folders[number % 2]) for number in range(4)]
+        self.acknowledged: dict[MemoryId, str] = {}
+        self._serial = 0
+
+    def _folder(self, name: str) -> Folder:
+        vectors, keywords = InMemoryVectorFolder(), InMemoryKeywordFolder()
+        vector_name, keyword_name = f"vectors:{name}", f"keywords:{name}"
+        return Folder(
+            vectors=vectors,
+            keywords=keywords,
+            vector_index=InMemoryVectorIndex(
+                vectors,
+                target=vector_name,
+                store=self.truth.identity,
+                space=self.store.active_space,
+            ),
+            keyword_index=InMemoryKeywordIndex(keywords, target=keyword_name),
+            targets=(
+                InMemoryKeywordTarget(keywords, name=keyword_name),
+                InMemoryVectorTarget(
+                    vectors, name=vector_name, pointer=lambda: self.log.pointer(vector_name)
+                ),
+            ),
+        )
+
+    def _process(self, folder: Folder) -> Process:
+        store = FaultyStore(self.store, self.rng)
+        metrics = Metrics()
+        limits = PrepareLimits()
+        preparer = Preparer(
+            self.embedder,
+            space=lambda: self.store.record_space(self.embedder.space),
+            limits=limits,
+            executor=Inline(),
+        )
+        parts = ReadParts(
+            store=store,
+            vector_index=folder.vector_index,
+            keyword_index=folder.keyword_index,
+            embedder=self.embedder,
+            executor=Inline(),
+            memo=OverlayMemo(),
+            distrust=folder.distrusted.__setitem__,
+        )
+        return Process(
+            folder=folder,
+            write=WritePath(
+                store,
+                preparer,
+                rules=WriteRules(limits=limits, retry=NO_WAIT),
+                metrics=metrics,
+                committed=lambda: None,
+            ),
+            read=ReadPath(
+                parts,
+                rules=ReadRules(retry=NO_WAIT, overlay_rows=self.rng.choice((2, 5000))),
+                metrics=metrics,
+            ),
+        )
+
+    def restart(self, process: Process) -> None:
+        """The process dies and another takes its place, remembering nothing."""
+        place = self.processes.index(process)
+        self.processes[place] = self._process(process.folder)
+
+    def rows(self, *namespaces: Namespace) -> dict[MemoryId, StoredRow]:
+        """What may be seen of these namespaces, straight from the truth."""
+        return {
+            row.memory.id: row
+            for space in self.truth.state.namespaces.values()
+            if space.namespace in namespaces
+            for row in space.rows.values()
+            if is_visible(row, self.now)
+        }
+
+    def text(self) -> str:
+        """A text of a few known words, seldom the same as an earlier one."""
+        self._serial += 1
+        words = self.rng.sample(WORDS, 2)
+        return f"{words[0]} {words[1]} {self.rng.choice((self._serial, 7))}"
+
+    def add(self, process: Process) -> None:
+        """One to four memories: plain, keyed, expiring."""
+        news = [
+            NewMemory(
+                content=self.text(),
+                key=self.rng.choice((None, None, "k1", "k2")),
+                expires_at=self.rng.choice((None, None, self.now + timedelta(hours=2))),
+            )
+            for _ in range(self.rng.randint(1, 4))
+        ]
+        try:
+            results = process.write.store(self.rng.choice(NAMESPACES), news)
+        except Crash:
+            # Whether keyed memories were changed is not known to the caller.
+            for memory_id, row in self.rows(*NAMESPACES).items():
+                if row.memory.key is not None:
+                    self.acknowledged.pop(memory_id, None)
+            raise
+        for new, result in zip(news, results, strict=True):
+            if result.id is not None:
+                self.acknowledged[result.id] = new.content
+
+    def change(self, process: Process) -> None:
+        """Another text or other metadata for a memory that is there."""
+        row = self._any_row()
+        if row is None:
+            return
+        text = self.text()
+        taken = {other.memory.content for other in self.rows(row.memory.namespace).values()}
+        patch = (
+            Patch(content=text)
+            if text not in taken and self.rng.random() < 0.7  # noqa: PLR2004 - mostly the text
+            else Patch(metadata={"note": self.rng.choice(WORDS)})
+        )
+        try:
+            process.write.revise(row.memory.namespace, row.memory.id, patch)
+        except Crash:
+            # Whether it was written is not known to the caller, so neither is the text.
+            self.acknowledged.pop(row.memory.id, None)
+            raise
+        if isinstance(patch.content, str):
+            self.acknowledged[row.memory.id] = patch.content
+
+    def remove(self, process: Process) -> None:
+        """Delete a memory that is there."""
+        row = self._any_row()
+        if row is not None:
+            self.acknowledged.pop(row.memory.id, None)
+            process.write.remove(row.memory.namespace, [row.memory.id])
+
+    def _any_row(self) -> StoredRow | None:
+        rows = list(self.rows(*NAMESPACES).values())
+        return self.rng.choice(rows) if rows else None
+
+    def apply(self, folder: Folder, *, faults: bool = True) -> None:
+        """The folder's lease holder brings its targets forward, maybe not to the end."""
+        log: ChangeLog = FaultyLog(self.log, self.rng) if faults else self.log
+        targets = folder.targets
+        if faults:
+            targets = tuple(self.rng.sample(targets, self.rng.randint(1, 2)))
+        applier = Applier(log, targets)
+        for target, reason in folder.distrusted.items():
+            applier.distrust(target, reason)
+        applier.run(force=True)
+        folder.distrusted.clear()
+
+    def search(
+        self, process: Process, text: str, *arms: Arm, scope: Namespace
+    ) -> dict[MemoryId, str]:
+        """Everything that a search finds: text by id."""
+        strategy = Strategy(name="sim", arms=arms, fusion=WeightedSum())
+        query = Query(
+            text=text, scope=Scope.of(scope), strategy=strategy, limit=ALL, depth=ALL
+        )
+        answer = process.read.search(query, lambda hits, _now: hits)
+        return {found.memory.id: found.memory.content for found in answer.found}
