@@ -2,18 +2,21 @@
 
 import contextlib
 import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 
 from memory_manage.manager import MemoryManage
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.scope import Namespace
+from memory_tool.text.tokenise import TOKENISER_VERSION
 from tests.acceptance.other_process import OtherProcess, other_process
 
 
@@ -50,6 +53,19 @@ def make_namespaces(data_dir: Path, namespaces: Iterable[Namespace]) -> None:
         cursor.executemany("SELECT threefold.ensure_namespace(%s, %s, %s, %s, NULL, NULL)", rows)
 
 
+CANARY: Final = "zorblax"
+"""A word without a stem, so that it stands in an index as it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What the indexes hold: vectors, chunks, and chunks that say the canary's name."""
+
+    vectors: int
+    chunks: int
+    canaries: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnStore:
     """A store that one test may spoil, opened by this process or by others.
@@ -74,6 +90,18 @@ class OwnStore:
         """Delete every index folder."""
         for folder in self.index_folders():
             shutil.rmtree(folder)
+
+    def indexed(self) -> Indexed:
+        """What the indexes of the first data folder hold, read from their files."""
+        vectors, keywords = self.index_folders()
+        newest = max(vectors.glob("gen-*/manifest.json"), key=lambda path: path.parent.name)
+        manifest = json.loads(newest.read_text(encoding="utf-8"))
+        index = TantivyKeywordIndex(keywords, target="a reader", tokeniser=TOKENISER_VERSION)
+        counted = index.view().term_documents([CANARY, ""])
+        index.close()
+        return Indexed(
+            vectors=manifest["rows"], chunks=counted[""], canaries=counted.get(CANARY, 0)
+        )
 
     def open(self, name: str = "one", **arguments: Any) -> MemoryManage:  # noqa: ANN401 - those of MemoryManage.open
         """Open it here; the test closes it."""

@@ -9,10 +9,8 @@ import pytest
 from memory_manage.manager import MemoryManage
 from memory_tool.errors import InputError, NotFound
 from tests.acceptance.asking import MODES, found, ids, seen, statuses, texts
-from tests.acceptance.opening import OwnStore
+from tests.acceptance.opening import CANARY, Indexed, OwnStore
 from tests.services.postgres import Database
-
-CANARY = "xylographical"
 
 
 def tables_that_say(database: Database, word: str) -> list[str]:
@@ -80,10 +78,10 @@ def test_no_mode_of_search_finds_a_deleted_memory(mine: MemoryManage, mode: str)
 
 def test_what_was_deleted_stays_away_after_a_restart(own_store: OwnStore) -> None:
     """Complaint 26, mem0ai/mem0 issue 6411: reset says success, the local store keeps the data."""
-    with own_store.open() as memory:
-        memory.add_many(["one of many", "two of many"], user_id="u")
-        memory.apply_now()
-        memory.delete_all(user_id="u")
+    with own_store.other_process() as process:
+        process.call("add_many", ["one of many", "two of many"], user_id="u")
+        process.call("apply_now")
+        assert process.call("delete_all", user_id="u") == {"deleted": 2}
     with own_store.open() as memory:
         assert seen(memory, "many", user_id="u") == set()
 
@@ -103,21 +101,19 @@ def test_a_deleted_memory_is_in_no_table(own_store: OwnStore, database: Database
 
 
 def test_a_deleted_memory_is_in_no_rebuilt_index(own_store: OwnStore) -> None:
-    """Complaint 28, MemTensor/MemOS issue 2331: gone from one store, its vectors are still found."""
-    with own_store.open() as memory:
-        id_ = memory.add(f"{CANARY} art", user_id="u").id
-        memory.add("plain art", user_id="u")
-        memory.apply_now()
-        _, keywords = own_store.index_folders()
-        assert files_that_say(keywords, CANARY) != []
-        memory.delete(id_, user_id="u")
-        memory.apply_now()
-        assert seen(memory, CANARY, user_id="u") == {"plain art"}
+    """Complaint 28, MemTensor/MemOS issue 2331: deleted in one store, found by its vector."""
+    with own_store.other_process() as process:
+        added = process.call("add_many", [f"{CANARY} art", "plain art"], user_id="u")
+        process.call("apply_now")
+        assert own_store.indexed() == Indexed(vectors=2, chunks=2, canaries=1)
+        process.call("delete", added["results"][0]["id"], user_id="u")
+        process.call("apply_now")
     own_store.lose_indexes()
     with own_store.open() as memory:
         memory.search(CANARY, user_id="u")
         memory.apply_now()
         assert seen(memory, CANARY, user_id="u") == {"plain art"}
+        assert own_store.indexed() == Indexed(vectors=1, chunks=1, canaries=0)
         for folder in own_store.index_folders():
             assert files_that_say(folder, CANARY) == []
 
@@ -132,7 +128,7 @@ def test_a_repeated_question_forgets_what_was_deleted(mine: MemoryManage) -> Non
 
 
 def test_deleting_a_session_takes_every_part_of_it(memory: MemoryManage, user: str) -> None:
-    """Complaint 31, getzep/graphiti pull 1491: only the episode goes, what it consisted of stays."""
+    """Complaint 31, getzep/graphiti pull 1491: only the episode goes, its parts stay."""
     long = "\n\n".join(f"paragraph {number} about the orchard wall" * 9 for number in range(40))
     turns = [{"role": "user", "content": long}, {"role": "assistant", "content": "a wall, then"}]
     memory.add(turns, user_id=user, run_id="s1")
@@ -181,19 +177,18 @@ def test_the_same_text_may_be_stored_again(mine: MemoryManage) -> None:
     assert ids(mine.search("song")) == [second.id]
 
 
-def test_deletion_leaves_nothing_open_to_a_lost_folder(own_store: OwnStore) -> None:
-    """An index folder of before the deletion, put back by a backup tool, must not revive it."""
-    with own_store.open() as memory:
-        id_ = memory.add(f"{CANARY} art", user_id="u").id
-        memory.add("plain art", user_id="u")
-        memory.apply_now()
+def test_an_old_copy_of_the_indexes_revives_nothing(own_store: OwnStore) -> None:
+    """Index folders of before a deletion, put back by a backup tool, must not bring it back."""
+    with own_store.other_process() as process:
+        added = process.call("add_many", [f"{CANARY} art", "plain art"], user_id="u")
+        process.call("apply_now")
     for folder in own_store.index_folders():
         shutil.copytree(folder, folder.with_name(f"{folder.name}.old"))
-    with own_store.open() as memory:
-        memory.delete(id_, user_id="u")
-        memory.apply_now()
+    with own_store.other_process() as process:
+        process.call("delete", added["results"][0]["id"], user_id="u")
+        process.call("apply_now")
+    own_store.lose_indexes()
     for folder in own_store.index_folders():
-        shutil.rmtree(folder)
         folder.with_name(f"{folder.name}.old").rename(folder)
     with own_store.open() as memory:
         assert seen(memory, CANARY, user_id="u") == {"plain art"}

@@ -1,21 +1,22 @@
 """Filters: each condition holds, whatever the backend, and none is dropped in silence."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Final
 
 import pytest
 
 from memory_manage.manager import MemoryManage
 from memory_tool.errors import InvalidFilter
+from memory_tool.model import Json
 from tests.acceptance.asking import MODES, found, ids, texts
 
-FRUITS: Final = (
+FRUITS: Final[tuple[tuple[str, Mapping[str, Json]], ...]] = (
     ("apple", {"size": 5, "label": "Work Notes", "ripe": True, "places": ["garden", "Market"]}),
     ("banana", {"size": 7, "label": "work notes", "ripe": False, "places": ["market"]}),
     ("cherry", {"size": "5", "label": "工作 笔记"}),
     ("damson", {"label": None}),
 )
-MEANINGS: Final = (
+MEANINGS: Final[tuple[tuple[object, set[str]], ...]] = (
     ({"size": {"eq": 5}}, {"apple"}),
     ({"size": {"ne": 5}}, {"banana", "cherry", "damson"}),
     ({"size": {"gt": 5}}, {"banana"}),
@@ -42,7 +43,7 @@ MEANINGS: Final = (
 
 
 @pytest.fixture(scope="module")
-def fruits(memory: MemoryManage) -> Iterator[MemoryManage]:
+def fruits(memory: MemoryManage) -> MemoryManage:
     """Four memories, a word each, with metadata of every kind."""
     bound = memory.scoped(namespace=("the filters", "of fruit"))
     bound.delete_all()
@@ -53,11 +54,15 @@ def fruits(memory: MemoryManage) -> Iterator[MemoryManage]:
 
 def test_a_filter_reaches_what_lies_far_from_the_question(mine: MemoryManage) -> None:
     """Complaint 7, mem0ai/mem0 issue 6998: filtered after fetching 2 x top_k, expected 5, got 0."""
-    near = [{"content": f"green tea, cup {n}", "metadata": {"owner": "Bob"}} for n in range(300)]
-    far = [{"content": f"stones {n}", "metadata": {"owner": "Alice"}} for n in range(5)]
+    near: list[Mapping[str, Json]] = [
+        {"content": f"green tea, cup {n}", "metadata": {"owner": "Bob"}} for n in range(300)
+    ]
+    far: list[Mapping[str, Json]] = [
+        {"content": f"stones {n}", "metadata": {"owner": "Alice"}} for n in range(5)
+    ]
     mine.add_many([*near, *far])
     wanted = {f"stones {n}" for n in range(5)}
-    for mode in ("vector", "hybrid"):
+    for mode in MODES[1:]:
         answer = mine.search(
             "green tea", mode=mode, filters={"owner": "Alice"}, threshold=0.0, limit=5
         )
@@ -120,7 +125,7 @@ def test_a_filter_that_cannot_be_understood_is_an_error(
 
 
 def test_a_value_with_capitals_and_a_space_is_matched_whole(fruits: MemoryManage) -> None:
-    """Complaint 9, mem0ai/mem0 issue 7157: a filter matches nothing once its value has a capital."""
+    """Complaint 9, mem0ai/mem0 issue 7157: no match once the value has a capital."""
     assert texts(fruits.get_all(filters={"label": "Work Notes"})) == ["apple"]
     assert found(fruits, "apple banana", filters={"label": "work notes"}) == {"banana"}
 
