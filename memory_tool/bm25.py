@@ -223,7 +223,8 @@ def _searches(
         _FieldSearch(
             field=field,
             term_weights={
-                term: weight_of[field] * (k1 + 1) * _idf(term, field, statistics) for term in terms
+                term: weight_of[field] * (k1 + 1) * _idf(term, field, statistics=statistics)
+                for term in terms
             },
             flat=k1 * (1 - b),
             # A field that is empty everywhere matches nothing, so any length will do.
@@ -239,7 +240,7 @@ def _terms(query: KeywordQuery) -> Mapping[Field, frozenset[str]]:
     return {"words": words, "bigrams": frozenset(query.bigrams), "extra": words}
 
 
-def _idf(term: str, field: Field, statistics: CorpusStatistics) -> float:
+def _idf(term: str, field: Field, *, statistics: CorpusStatistics) -> float:
     holding = statistics.document_frequency[field].get(term, 0)
     # Recorded counts may be older than the number of documents, and must not turn a weight round.
     others = max(statistics.documents - holding, 0)

@@ -62,9 +62,10 @@ def demo(*, store: StoreOptions) -> None:
     for example, results in zip(story.examples, found, strict=True):
         print_lines("", *_shown(example, results))
     print_lines("", explanation_key())
+    some_id = next((item.id for results in found for item in results), "ID")
     print_lines(
         "",
-        *_next_steps(where, store, some_id=found[0].results[0].id),
+        *_next_steps(where, store, some_id=some_id),
         "",
         f"All of it took {seconds:.0f} seconds.",
     )

@@ -16,9 +16,9 @@ from memory_tool.adapters.postgres_rows import (
     receipt_json,
     results_of,
     row_image,
+    row_of_image,
     space_definition,
     space_of,
-    stored_row,
 )
 from memory_tool.adapters.postgres_snapshot import PostgresSnapshot, open_snapshot
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces, Unavailable
@@ -163,7 +163,7 @@ def _open_write(
         opened = connection.execute(statement("open_write"), parameters, binary=True)
     records = cast("list[tuple[Any, ...]]", opened.fetchall())
     ns_id, nseq, now, request_hash, response = records[0][:5]
-    rows = (stored_row(record[5:], {ns_id: namespace}) for record in records[1:])
+    rows = (row_of_image(record[5], namespace) for record in records[1:])
     existing = Existing(
         ns_id=ns_id,
         nseq=nseq,

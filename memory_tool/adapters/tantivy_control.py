@@ -67,7 +67,7 @@ def read_stamp(searcher: Searcher, tokeniser: int) -> Stamp | None:
 
 def write_stamp(writer: IndexWriter, stamp: Stamp) -> None:
     """Replace the stamp."""
-    _replace(writer, [_STAMP], asdict(stamp))
+    _replace(writer, [_STAMP], payload=asdict(stamp))
 
 
 def bundle_of(ns_id: int) -> int:
@@ -90,9 +90,9 @@ def count_controls(searcher: Searcher, stamp: Stamp) -> int:
     return 1 + sum(1 for _ in _addresses(searcher, _CLOCKS, limit=max(stamp.namespaces, 1)))
 
 
-def write_clocks(writer: IndexWriter, bundle: int, clocks: Mapping[int, int]) -> None:
+def write_clocks(writer: IndexWriter, bundle: int, *, clocks: Mapping[int, int]) -> None:
     """Replace one bundle."""
-    _replace(writer, [f"{_CLOCKS}/{bundle}", _CLOCKS], clocks)
+    _replace(writer, [f"{_CLOCKS}/{bundle}", _CLOCKS], payload=clocks)
 
 
 def _merged(payloads: Iterator[dict[str, int]]) -> dict[int, int]:
@@ -110,7 +110,7 @@ def _addresses(searcher: Searcher, term: str, *, limit: int) -> Iterator[DocAddr
         yield address
 
 
-def _replace(writer: IndexWriter, terms: list[str], payload: Mapping[Any, object]) -> None:
+def _replace(writer: IndexWriter, terms: list[str], *, payload: Mapping[Any, object]) -> None:
     # The first term is the document's own, a second one finds all of its kind.
     writer.delete_documents_by_term("control", terms[0])
     fields = {"control": terms, "payload": json.dumps(payload).encode()}

@@ -164,9 +164,9 @@ class TantivyView:
             return ()
         matching = self._any_term(query)
         if not self._is_everything(ns_ids):
-            matching = _among(matching, "ns", map(str, ns_ids))
+            matching = _among(matching, "ns", terms=map(str, ns_ids))
         with reading("a search failed"):
-            return best_first(self._fetch(matching, depth, within))[:depth]
+            return best_first(self._fetch(matching, depth, within=within))[:depth]
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
         """How many chunks hold each term, in the field where most do; ``""`` counts all chunks.
@@ -207,7 +207,7 @@ class TantivyView:
         )
         return Query.boolean_query(
             [
-                (Occur.Should, Query.boost_query(_term(field, term, "freq"), weight))
+                (Occur.Should, Query.boost_query(_term(field, term, kept="freq"), weight))
                 for field, terms, weight in asked
                 for term in terms
                 if weight
@@ -215,7 +215,7 @@ class TantivyView:
         )
 
     def _fetch(
-        self, matching: Query, depth: int, within: frozenset[MemoryId] | None
+        self, matching: Query, depth: int, *, within: frozenset[MemoryId] | None
     ) -> list[Candidate]:
         if within is None:
             return read_candidates(self._searcher, self._hits(matching, depth))
@@ -224,24 +224,26 @@ class TantivyView:
         reach = MARGIN * depth * max(self._searcher.num_docs // len(within), 1)
         if reach <= HITS_FOR_AN_ID * len(within):
             hits = self._hits(matching, reach)
-            found = read_candidates(self._searcher, hits, within)
+            found = read_candidates(self._searcher, hits, within=within)
             if len(found) >= depth or len(hits) < reach:
                 return found
-        hits = self._hits(_among(matching, "memory", within), depth)
+        hits = self._hits(_among(matching, "memory", terms=within), depth)
         return read_candidates(self._searcher, hits)
 
     def _hits(self, matching: Query, limit: int) -> list[tuple[float, DocAddress]]:
         return self._searcher.search(matching, limit, count=False).hits
 
 
-def _among(matching: Query, field: str, terms: Iterable[str]) -> Query:
+def _among(matching: Query, field: str, *, terms: Iterable[str]) -> Query:
     """``matching`` with one of ``terms`` in ``field``, which adds nothing to the score."""
     # A union of terms is up to three times faster than the driver's term set.
-    wanted = Query.boolean_query([(Occur.Should, _term(field, term, "basic")) for term in terms])
+    wanted = Query.boolean_query(
+        [(Occur.Should, _term(field, term, kept="basic")) for term in terms]
+    )
     return Query.boolean_query(
         [(Occur.Must, Query.const_score_query(wanted, 0.0)), (Occur.Must, matching)]
     )
 
 
-def _term(field: str, term: str, kept: str) -> Query:
+def _term(field: str, term: str, *, kept: str) -> Query:
     return Query.term_query(schema(), field, term, kept)

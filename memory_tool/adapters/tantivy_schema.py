@@ -87,6 +87,7 @@ def chunk_documents(row: ChangeRow) -> Iterator[Document]:
 def read_candidates(
     searcher: Searcher,
     hits: Sequence[tuple[float, DocAddress]],
+    *,
     within: frozenset[MemoryId] | None = None,
 ) -> list[Candidate]:
     """The chunks of ``hits`` in their order, less those of memories that aren't ``within``.

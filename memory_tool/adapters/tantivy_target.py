@@ -136,7 +136,7 @@ class TantivyTarget:
             with writing():
                 _replace(writer, row, known=stamp is not None)
         with writing():
-            added = _move_clocks(writer, opened.searcher, ns_ids, batch.clocks)
+            added = _move_clocks(writer, opened.searcher, ns_ids=ns_ids, clocks=batch.clocks)
             write_stamp(
                 writer,
                 Stamp(
@@ -182,7 +182,11 @@ def _replace(writer: IndexWriter, row: ChangeRow, *, known: bool) -> None:
 
 
 def _move_clocks(
-    writer: IndexWriter, searcher: Searcher, ns_ids: AbstractSet[int], clocks: Mapping[int, int]
+    writer: IndexWriter,
+    searcher: Searcher,
+    *,
+    ns_ids: AbstractSet[int],
+    clocks: Mapping[int, int],
 ) -> int:
     """Write the bundles of these namespaces and return how many of them are new."""
     added = 0
@@ -190,6 +194,6 @@ def _move_clocks(
         before = read_clocks(searcher, bundle)
         # A namespace of a row without a clock is noted all the same: filters rely on it.
         after = before | {ns_id: clocks.get(ns_id, before.get(ns_id, 0)) for ns_id in members}
-        write_clocks(writer, bundle, after)
+        write_clocks(writer, bundle, clocks=after)
         added += len(after) - len(before)
     return added

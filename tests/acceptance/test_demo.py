@@ -132,6 +132,13 @@ def test_the_commands_work_on_what_the_demo_stored(
 
 
 @pytest.mark.usefixtures("first_run")
+def test_an_empty_id_is_no_wider_scope(shell: Shell) -> None:
+    """In a script ``--user "$USER_ID"`` with nothing in the variable must not read everybody's."""
+    assert shell.run("list", "--user", "", "--scope", "user:demo").status == 2
+    assert shell.run("list", "--user", "", "--project", "lamp").status == 2
+
+
+@pytest.mark.usefixtures("first_run")
 def test_a_listing_goes_on_where_its_page_ended(shell: Shell) -> None:
     """Two pages over the three procedures miss none and repeat none."""
     options = ["list", "--user", "demo", "--type", "procedure", "-n", "2"]

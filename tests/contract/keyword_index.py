@@ -85,7 +85,7 @@ class KeywordIndexContract:
         )
         view = pair.index.view()
         assert find(view, "营收") == [1]
-        assert find(view, "张先生", "张先 先生") == [2]
+        assert find(view, "张先生", bigrams="张先 先生") == [2]
         assert find(view, "营") == []
 
     @pytest.mark.parametrize("token", TOKENS)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Literal
 
 from memory_tool.model import Candidate, Chunk, MemoryId
 from memory_tool.ports import (
@@ -13,7 +12,6 @@ from memory_tool.ports import (
     KeywordQuery,
     KeywordView,
     Pointer,
-    TargetBase,
 )
 
 STORE = "store-1"
@@ -29,9 +27,11 @@ class NotedProgress:
         """Not needed to apply."""
         raise NotImplementedError
 
-    def changes(
-        self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
-    ) -> AbstractContextManager[ChangeBatch]:
+    def knows(self, target: str, mark: str) -> bool:
+        """Not needed to apply."""
+        raise NotImplementedError
+
+    def changes(self, *_: object, **__: object) -> AbstractContextManager[ChangeBatch]:
         """Not needed to apply."""
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ def numbers(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def find(
-    view: KeywordView, words: str = "", bigrams: str = "", *, ns_ids: Sequence[int] = (1,)
+    view: KeywordView, words: str = "", *, bigrams: str = "", ns_ids: Sequence[int] = (1,)
 ) -> list[int]:
     """Which memories of these namespaces hold one of the tokens, best first."""
     return numbers(view.search(ask(words, bigrams), ns_ids, depth=100))

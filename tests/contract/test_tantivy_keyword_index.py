@@ -31,5 +31,5 @@ class TestTantivyKeywordIndex(KeywordIndexContract):
         index = TantivyKeywordIndex(
             tmp_path / "keywords", target="folder-1", tokeniser=1, weights=weights
         )
-        assert find(index.view(), "tea", "茶叶") == []
-        assert find(pair.index.view(), "tea", "茶叶") == [1]
+        assert find(index.view(), "tea", bigrams="茶叶") == []
+        assert find(pair.index.view(), "tea", bigrams="茶叶") == [1]

@@ -32,7 +32,7 @@ TAGS = ("tea", "营收", "work", "home", "notes")
 
 
 def document(
-    number: int = 0, words: str = "", bigrams: str = "", extra: str = "", *, ordinal: int = 0
+    number: int = 0, words: str = "", *, bigrams: str = "", extra: str = "", ordinal: int = 0
 ) -> ChunkTokens:
     """A chunk of these tokens."""
     return ChunkTokens(
@@ -50,16 +50,16 @@ def made_documents(count: int) -> list[ChunkTokens]:
     """Chinese and English chunks of 1 to 400 tokens; some without bigrams, some without tags."""
     random_ = random.Random(7)
 
-    def some(terms: tuple[str, ...], low: int, high: int) -> str:
+    def some(terms: tuple[str, ...], count: int) -> str:
         weights = [1 / rank for rank in range(1, len(terms) + 1)]
-        return " ".join(random_.choices(terms, weights, k=random_.randint(low, high)))
+        return " ".join(random_.choices(terms, weights, k=count))
 
     return [
         document(
             number,
-            some(WORDS, 1, random_.choice((5, 40, 400))),
-            some(BIGRAMS, 0, 60) if number % 3 else "",
-            some(TAGS, 0, 3),
+            some(WORDS, random_.randint(1, random_.choice((5, 40, 400)))),
+            bigrams=some(BIGRAMS, random_.randint(0, 60)) if number % 3 else "",
+            extra=some(TAGS, random_.randint(0, 3)),
         )
         for number in range(count)
     ]
@@ -182,7 +182,11 @@ def test_nothing_is_found_in_nothing() -> None:
 
 def test_recorded_counts_are_completed_by_what_is_newer() -> None:
     """The record is as old as the last rebuild; a word may have come up since."""
-    documents = [document(1, "tea x", "茶叶", "shop"), document(2, "tea"), document(3, "x")]
+    documents = [
+        document(1, "tea x", bigrams="茶叶", extra="shop"),
+        document(2, "tea"),
+        document(3, "x"),
+    ]
     query = KeywordQuery(words=("tea", "x"), bigrams=("茶叶",))
     statistics = CorpusStatistics.recorded(query, documents, {"": 50, "x": 20})
     assert statistics.documents == 50

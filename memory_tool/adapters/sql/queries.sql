@@ -1,10 +1,8 @@
 -- name: open_write
 -- Make, name and lock a namespace; its clock, the answer already given, and the rows to look at.
-SELECT o.ns_id, o.nseq, o.now, o.request_hash, o.response, {row}
-FROM threefold.open_write(
+SELECT ns_id, nseq, now, request_hash, response, kept FROM threefold.open_write(
     %(address)s, %(address_hash)s, %(project)s, %(user)s, %(agent)s, %(path)s, %(key)s,
-    %(text_hashes)s::bytea[], %(key_hashes)s::bytea[], %(ids)s::uuid[]) o
-CROSS JOIN LATERAL (SELECT (o.kept).*) m
+    %(text_hashes)s::bytea[], %(key_hashes)s::bytea[], %(ids)s::uuid[])
 
 -- name: write_changes
 -- Put down a plan.

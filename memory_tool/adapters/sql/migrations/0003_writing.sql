@@ -2,14 +2,14 @@
 -- write_changes puts the plan down. Both run as the caller, behind row-level security.
 
 -- Makes the namespace if it is new, names it for the transaction and locks it. Tells its number and
--- clock, the answer already given under this key, and the rows that the plan has to see: one record
--- for each, or one without a row.
+-- clock, the answer already given under this key, and the rows that the plan has to see, as JSON:
+-- one record without a row, and one for each row.
 CREATE FUNCTION threefold.open_write(
     wanted_address text, wanted_hash bytea, wanted_project text, wanted_user text,
     wanted_agent text, wanted_path text[], wanted_key bytea,
     text_hashes bytea[], key_hashes bytea[], ids uuid[]
 ) RETURNS TABLE (ns_id bigint, nseq bigint, now timestamptz, request_hash bytea, response jsonb,
-                 kept threefold.memory)
+                 kept jsonb)
 -- A client that froze in a transaction is cut off after 5 s.
 LANGUAGE plpgsql SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -31,19 +31,19 @@ BEGIN
     now := clock_timestamp();
     RETURN NEXT;
     IF text_hashes IS NOT NULL THEN
-        FOR kept IN SELECT m.* FROM threefold.memory m
+        FOR kept IN SELECT to_jsonb(m) FROM threefold.memory m
             WHERE m.ns_id = open_write.ns_id AND m.dedup_hash = ANY (text_hashes)
               AND m.dedup_hash IS NOT NULL
         LOOP RETURN NEXT; END LOOP;
     END IF;
     IF key_hashes IS NOT NULL THEN
-        FOR kept IN SELECT m.* FROM threefold.memory m
+        FOR kept IN SELECT to_jsonb(m) FROM threefold.memory m
             WHERE m.ns_id = open_write.ns_id AND m.key_hash = ANY (key_hashes)
               AND m.key_hash IS NOT NULL
         LOOP RETURN NEXT; END LOOP;
     END IF;
     IF ids IS NOT NULL THEN
-        FOR kept IN SELECT m.* FROM threefold.memory m
+        FOR kept IN SELECT to_jsonb(m) FROM threefold.memory m
             WHERE m.ns_id = open_write.ns_id AND m.id = ANY (ids)
         LOOP RETURN NEXT; END LOOP;
     END IF;
