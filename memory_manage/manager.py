@@ -28,7 +28,7 @@ from memory_manage.search import Search
 from memory_tool.errors import InputError, NotFound
 from memory_tool.filters import all_of, parse_filter
 from memory_tool.model import NewMemory, Status, Turn, Unset, WriteResult
-from memory_tool.ports import PageRequest
+from memory_tool.port_values import PageRequest
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, write_namespace
 from memory_tool.tool import Stores

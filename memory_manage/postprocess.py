@@ -12,7 +12,7 @@ from memory_manage.scoring import (
     recency_of,
     score,
 )
-from memory_tool.model import Hit
+from memory_tool.query import Hit
 
 CONFIDENT: Final = 0.8
 """Calibrated similarity from which the first result counts as an answer: half-way between the least

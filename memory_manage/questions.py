@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_tool.errors import InputError
 from memory_tool.filters import all_of, parse_filter
-from memory_tool.model import Filter
+from memory_tool.query import Filter
 from memory_tool.validation import memory_type_of
 
 

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from memory_tool.errors import NotFound
-from memory_tool.model import Degradation, Json, Memory, WriteResult
+from memory_tool.model import Json, Memory, WriteResult
+from memory_tool.query import Degradation
 
 
 class Record:

@@ -19,8 +19,8 @@ from memory_manage.results import ArmExplanation, Explanation, Found, item_of
 from memory_manage.strategy import Choice, choose
 from memory_tool.errors import Degraded, InputError
 from memory_tool.filters import all_of
-from memory_tool.model import EVERYTHING, Answer, Filter, Hit, Query
-from memory_tool.model import Found as FoundMemory
+from memory_tool.query import EVERYTHING, Answer, Filter, Hit, Query
+from memory_tool.query import Found as FoundMemory
 from memory_tool.scope import Scope
 from memory_tool.scope_words import ScopeWords
 from memory_tool.tool import MemoryTool

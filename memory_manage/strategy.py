@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.errors import InputError
-from memory_tool.model import Arm, Strategy, WeightedSum
+from memory_tool.query import Arm, Strategy, WeightedSum
 
 FUSION: Final = WeightedSum(vector=0.6, keyword=0.4)
 """0.6 vector + 0.4 keyword measured best over conversational and passage sets; ARCHITECTURE.md has

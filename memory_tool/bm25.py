@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Literal, TypeAlias
 
-from memory_tool.model import Candidate
-from memory_tool.ports import ChunkTokens, KeywordQuery
+from memory_tool.port_values import ChunkTokens, KeywordQuery
+from memory_tool.query import Candidate
 
 Field: TypeAlias = Literal["words", "bigrams", "extra"]
 FIELDS: Final[tuple[Field, ...]] = ("words", "bigrams", "extra")
@@ -104,6 +104,7 @@ class CorpusStatistics:
         cls,
         query: KeywordQuery,
         documents: Sequence[ChunkTokens],
+        *,
         term_documents: Mapping[str, int],
     ) -> "CorpusStatistics":
         """The statistics that a store recorded, completed by the documents at hand.
@@ -134,8 +135,8 @@ class CorpusStatistics:
 def scores(
     query: KeywordQuery,
     documents: Iterable[ChunkTokens],
-    statistics: CorpusStatistics,
     *,
+    statistics: CorpusStatistics,
     parameters: Bm25Parameters = DEFAULT_PARAMETERS,
     weights: FieldWeights = DEFAULT_WEIGHTS,
 ) -> tuple[float, ...]:
@@ -147,14 +148,14 @@ def scores(
 def best(
     query: KeywordQuery,
     documents: Sequence[ChunkTokens],
-    statistics: CorpusStatistics,
     *,
+    statistics: CorpusStatistics,
     depth: int,
     parameters: Bm25Parameters = DEFAULT_PARAMETERS,
     weights: FieldWeights = DEFAULT_WEIGHTS,
 ) -> tuple[Candidate, ...]:
     """The ``depth`` best documents that hold a term of the query, best first."""
-    results = scores(query, documents, statistics, parameters=parameters, weights=weights)
+    results = scores(query, documents, statistics=statistics, parameters=parameters, weights=weights)
     return best_first(
         Candidate(
             ns_id=document.ns_id,
@@ -208,8 +209,8 @@ class _FieldSearch:
 
 def _searches(
     query: KeywordQuery,
-    statistics: CorpusStatistics,
     *,
+    statistics: CorpusStatistics,
     parameters: Bm25Parameters,
     weights: FieldWeights,
 ) -> tuple[_FieldSearch, ...]:

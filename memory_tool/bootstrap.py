@@ -12,12 +12,12 @@ from memory_tool.adapters.hashing_embedder import HashingEmbedder
 from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.postgres_address import address_of, shown_address
+from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_migrations import migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
-from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
@@ -25,7 +25,8 @@ from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
-from memory_tool.ports import Embedder, IndexTarget, KeywordIndex, Patience, VectorIndex
+from memory_tool.port_values import Patience
+from memory_tool.ports import Embedder, IndexTarget, KeywordIndex, VectorIndex
 from memory_tool.settings import Settings
 from memory_tool.text.tokenise import TOKENISER_VERSION
 from memory_tool.tool import MemoryTool, Stores, check_space

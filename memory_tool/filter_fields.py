@@ -13,17 +13,8 @@ from typing import Final, get_args
 
 from memory_tool.errors import InvalidFilter
 from memory_tool.filter_values import NEVER_STORED, Span, or_missing, scalar, shown, span
-from memory_tool.model import (
-    AllOf,
-    AnyOf,
-    Comparison,
-    Filter,
-    MemoryType,
-    NotThis,
-    Operator,
-    Scalar,
-    Tier,
-)
+from memory_tool.model import MemoryType, Tier
+from memory_tool.query import AllOf, AnyOf, Comparison, Filter, NotThis, Operator, Scalar
 
 NAME_LENGTH_MAX: Final = 256
 """Longest name, in characters."""

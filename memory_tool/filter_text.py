@@ -25,7 +25,7 @@ from typing import Final, NoReturn
 from memory_tool.errors import InvalidFilter
 from memory_tool.filter_fields import any_of, written
 from memory_tool.filter_values import shown
-from memory_tool.model import AllOf, Filter, NotThis, Operator, Scalar
+from memory_tool.query import AllOf, Filter, NotThis, Operator, Scalar
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<quoted>'(?:[^']|'')*+'|"(?:[^"]|"")*+")"""

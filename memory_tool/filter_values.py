@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from memory_tool.errors import InvalidFilter, InvalidTime
-from memory_tool.model import Scalar
+from memory_tool.query import Scalar
 
 NEVER_STORED: Final = re.compile("[\0\ud800-\udfff]")
 """Characters that PostgreSQL can't hold: NUL, and halves of surrogate pairs."""

@@ -40,16 +40,8 @@ from memory_tool.filter_fields import (
 )
 from memory_tool.filter_text import read_text
 from memory_tool.filter_values import any_case, decimal_of, shown
-from memory_tool.model import (
-    EVERYTHING,
-    AllOf,
-    AnyOf,
-    Comparison,
-    Filter,
-    Memory,
-    NotThis,
-    StoredRow,
-)
+from memory_tool.model import Memory, StoredRow
+from memory_tool.query import EVERYTHING, AllOf, AnyOf, Comparison, Filter, NotThis
 
 DEPTH_MAX: Final = 8
 """How deep AND, OR and NOT (in a text: NOT and parentheses) may nest."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from memory_tool.model import Arm, Candidate, Fusion, Hit, MemoryId, Outline, ReciprocalRank
+from memory_tool.model import MemoryId
+from memory_tool.query import Arm, Candidate, Fusion, Hit, Outline, ReciprocalRank
 
 Ranking: TypeAlias = Mapping[MemoryId, tuple[int, Candidate]]
 """For each memory its rank from 1 and its best chunk in one arm, best first."""

@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_tool.model import Arm, Candidate, MemoryId, Vector
-from memory_tool.ports import ChunkTokens, OverlayRow
+from memory_tool.model import MemoryId, Vector
+from memory_tool.port_values import ChunkTokens, OverlayRow
+from memory_tool.query import Arm, Candidate
 
 ROWS_MAX: Final = 50_000
 """Rows that one namespace's overlay may hold before it starts anew: a fold is long due by then."""

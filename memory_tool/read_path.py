@@ -7,26 +7,11 @@ from typing import Final
 
 from memory_tool.errors import Corrupt, InputError, Unavailable
 from memory_tool.metrics import Metrics
-from memory_tool.model import (
-    EVERYTHING,
-    Answer,
-    Arm,
-    Candidate,
-    Degradation,
-    MemoryId,
-    Query,
-    Vector,
-)
+from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayMemo
-from memory_tool.ports import (
-    Embedder,
-    KeywordIndex,
-    KeywordQuery,
-    Opening,
-    ReadView,
-    RecordStore,
-    VectorIndex,
-)
+from memory_tool.port_values import KeywordQuery, Opening, ReadView
+from memory_tool.ports import Embedder, KeywordIndex, RecordStore, VectorIndex
+from memory_tool.query import EVERYTHING, Answer, Arm, Candidate, Degradation, Query
 from memory_tool.retry import RetryPolicy, retrying
 from memory_tool.search_arms import Asked, Opened
 from memory_tool.settling import Rank, Settling

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from memory_tool.model import Json, Memory, Patch, State, StoredRow, Unset
-from memory_tool.ports import Existing
+from memory_tool.port_values import Existing
 from memory_tool.scope import Namespace
 from memory_tool.write_changes import Extra, Put
 

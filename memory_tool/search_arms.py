@@ -8,9 +8,11 @@ import numpy as np
 
 from memory_tool.bm25 import CorpusStatistics, best
 from memory_tool.fusion import best_first
-from memory_tool.model import Arm, Candidate, Degradation, MemoryId, Vector
+from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
-from memory_tool.ports import ChunkTokens, KeywordQuery, KeywordView, Snapshot, VectorView
+from memory_tool.port_values import ChunkTokens, KeywordQuery
+from memory_tool.ports import KeywordView, Snapshot, VectorView
+from memory_tool.query import Arm, Candidate, Degradation
 
 EXACT_VECTORS: Final = 20_000
 """Most vectors that are read from PostgreSQL for one search: about 15 MB and a tenth of a second."""
@@ -178,8 +180,8 @@ def keywords_from_truth(asked: Asked, snapshot: Snapshot, reason: str) -> ArmAns
 def _bm25(
     asked: Asked, chunks: Sequence[ChunkTokens], counts: Mapping[str, int]
 ) -> tuple[Candidate, ...]:
-    statistics = CorpusStatistics.recorded(asked.keywords, chunks, counts)
-    return best(asked.keywords, chunks, statistics, depth=asked.depth)
+    statistics = CorpusStatistics.recorded(asked.keywords, chunks, term_documents=counts)
+    return best(asked.keywords, chunks, statistics=statistics, depth=asked.depth)
 
 
 def _changed(states: States, clock: Callable[[int], int], arm: Arm) -> Mapping[MemoryId, object]:

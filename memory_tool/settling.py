@@ -7,19 +7,11 @@ from operator import attrgetter
 from typing import Final, TypeAlias
 
 from memory_tool.fusion import Ranking, fuse, ranking
-from memory_tool.model import (
-    Answer,
-    Arm,
-    Candidate,
-    Degradation,
-    Found,
-    Hit,
-    MemoryId,
-    Outline,
-    Query,
-)
+from memory_tool.model import MemoryId
 from memory_tool.overlay import OverlayState
-from memory_tool.ports import OverlayRow, Snapshot
+from memory_tool.port_values import OverlayRow
+from memory_tool.ports import Snapshot
+from memory_tool.query import Answer, Arm, Candidate, Degradation, Found, Hit, Outline, Query
 from memory_tool.search_arms import (
     ArmAnswer,
     Asked,

@@ -14,36 +14,29 @@ from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.log import logger
 from memory_tool.metrics import Metrics
 from memory_tool.model import (
-    Answer,
-    Arm,
     EmbeddingSpace,
-    Filter,
-    Found,
     Json,
     Memory,
     MemoryId,
     MemoryType,
     NewMemory,
     Patch,
-    Query,
     Status,
     StoredRow,
-    Strategy,
-    WeightedSum,
     WriteResult,
 )
 from memory_tool.overlay import OverlayMemo
+from memory_tool.port_values import PageRequest, Pointer
 from memory_tool.ports import (
     Embedder,
     KeywordIndex,
-    PageRequest,
-    Pointer,
     RecordReader,
     RecordStore,
     SpaceRegistry,
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.query import Answer, Arm, Filter, Found, Query, Strategy, WeightedSum
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.scope import Namespace, Scope

@@ -18,7 +18,8 @@ from memory_tool.model import (
     Unset,
     WriteResult,
 )
-from memory_tool.ports import Commit, Existing, RecordStore, WritePlan
+from memory_tool.port_values import Commit, Existing, WritePlan
+from memory_tool.ports import RecordStore
 from memory_tool.prepare import PrepareLimits, Preparer, request_hash
 from memory_tool.retry import RetryPolicy, retrying
 from memory_tool.scope import Namespace

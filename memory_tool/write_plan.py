@@ -21,7 +21,7 @@ from memory_tool.model import (
     WriteDecision,
     WriteResult,
 )
-from memory_tool.ports import Existing, Lookup, RowChange, WritePlan
+from memory_tool.port_values import Existing, Lookup, RowChange, WritePlan
 from memory_tool.row_images import is_expired, new_row, patch_of, revised_row, tombstone
 from memory_tool.scope import Namespace
 from memory_tool.write_changes import Change, Decide, Extra, Put, Remove, Revise

@@ -19,7 +19,7 @@ from memory_tool.model import (
     StoredRow,
     Vector,
 )
-from memory_tool.ports import Commit, Existing, WritePlan
+from memory_tool.port_values import Commit, Existing, WritePlan
 from memory_tool.prepare import put_of
 from memory_tool.scope import Namespace
 from memory_tool.text.extra import extra_tokens

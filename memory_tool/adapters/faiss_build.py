@@ -39,7 +39,7 @@ from memory_tool.adapters.faiss_merge import Changes, GraphWork, plan_block
 from memory_tool.adapters.faiss_rows import RowTable
 from memory_tool.adapters.faiss_spool import Spool
 from memory_tool.adapters.faiss_vectors import Halves, Rows, VectorFile, VectorWriter, steps
-from memory_tool.ports import ChangeBatch
+from memory_tool.port_values import ChangeBatch
 
 _SPOOL: Final = "spool.f16"
 

@@ -22,7 +22,7 @@ from memory_tool.adapters.faiss_manifest import NOTHING, FilePrint, Manifest
 from memory_tool.adapters.faiss_rows import Ids, RowTable
 from memory_tool.adapters.faiss_vectors import VectorFile
 from memory_tool.errors import Corrupt
-from memory_tool.ports import Pointer
+from memory_tool.port_values import Pointer
 
 MANIFEST: Final = "manifest.json"
 VECTORS: Final = "vectors.f16"

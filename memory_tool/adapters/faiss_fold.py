@@ -23,15 +23,8 @@ from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_manifest import NOTHING, Manifest
 from memory_tool.adapters.faiss_verify import verify
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.ports import (
-    ChangeBatch,
-    ChangeLog,
-    ForeignHistory,
-    IndexTarget,
-    Patience,
-    Pointer,
-    TargetBase,
-)
+from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, Pointer, TargetBase
+from memory_tool.ports import ChangeLog, IndexTarget
 
 _PATIENT_SHARE: Final = 0.05
 """A fold copies the whole file, so a large index waits for more changes: 1 million rows for 50,000,

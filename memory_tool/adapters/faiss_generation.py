@@ -13,8 +13,9 @@ from memory_tool.adapters.faiss_manifest import Block, Manifest
 from memory_tool.adapters.faiss_rows import Ids
 from memory_tool.adapters.faiss_vectors import Rows, check_unit, decoded, steps
 from memory_tool.errors import InvalidEmbedding
-from memory_tool.model import Candidate, MemoryId, Vector
+from memory_tool.model import MemoryId, Vector
 from memory_tool.ports import VectorView
+from memory_tool.query import Candidate
 
 SCAN_SHARE: Final = 50
 """A graph is walked for at most one row in 50: beyond that scanning the block costs no more (20,000

@@ -13,7 +13,7 @@ from memory_tool.adapters.faiss_rows import Ids
 from memory_tool.adapters.faiss_vectors import Halves, Rows, check_unit
 from memory_tool.errors import InvalidEmbedding
 from memory_tool.model import Vector
-from memory_tool.ports import ChangeRow
+from memory_tool.port_values import ChangeRow
 
 _BATCH: Final = 1024
 """Vectors checked and converted at once."""

@@ -14,7 +14,8 @@ from memory_tool.adapters.faiss_generation import (
 from memory_tool.adapters.faiss_manifest import Manifest
 from memory_tool.errors import Corrupt
 from memory_tool.model import EmbeddingSpace
-from memory_tool.ports import Pointer, VectorIndex
+from memory_tool.port_values import Pointer
+from memory_tool.ports import VectorIndex
 
 
 class FaissVectorIndex(VectorIndex):

@@ -9,7 +9,7 @@ from memory_tool.adapters.faiss_files import VECTORS, OpenedGeneration, check_fi
 from memory_tool.adapters.faiss_generation import CACHE_BYTES, FaissGeneration, searchable
 from memory_tool.adapters.faiss_vectors import decoded
 from memory_tool.errors import Corrupt
-from memory_tool.ports import Pointer
+from memory_tool.port_values import Pointer
 
 _SELF_QUERIES: Final = 64
 _FOUND_MIN: Final = 0.9

@@ -10,14 +10,8 @@ from memory_tool.adapters.in_memory_snapshot import changed_above
 from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, StoreState
 from memory_tool.errors import Unavailable
 from memory_tool.model import State, StoredRow
-from memory_tool.ports import (
-    ChangeBatch,
-    ChangeLog,
-    ChangeRow,
-    ForeignHistory,
-    Pointer,
-    TargetBase,
-)
+from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.ports import ChangeLog
 
 Kind = Literal["vector", "keyword"]
 

@@ -8,19 +8,17 @@ from typing import Final, Literal
 
 from memory_tool.bm25 import FIELDS, CorpusStatistics, best
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.model import Candidate, MemoryId
-from memory_tool.ports import (
+from memory_tool.model import MemoryId
+from memory_tool.port_values import (
     ChangeBatch,
-    ChangeLog,
     ChangeRow,
     ChunkTokens,
-    IndexTarget,
-    KeywordIndex,
     KeywordQuery,
-    KeywordView,
     Patience,
     TargetBase,
 )
+from memory_tool.ports import ChangeLog, IndexTarget, KeywordIndex, KeywordView
+from memory_tool.query import Candidate
 
 PATIENCE: Final = Patience(rows=50, seconds=0.2)
 
@@ -105,7 +103,9 @@ class InMemoryKeywordView(KeywordView):
             if document.ns_id in wanted and (within is None or document.memory_id in within)
         ]
         # How rare a word is, is counted over all namespaces, as a real index does.
-        return best(query, among, CorpusStatistics.counted(query, everything), depth=depth)
+        return best(
+            query, among, statistics=CorpusStatistics.counted(query, everything), depth=depth
+        )
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
         """See :meth:`memory_tool.ports.KeywordView.term_documents`."""

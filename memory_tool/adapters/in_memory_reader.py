@@ -6,7 +6,8 @@ from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, 
 from memory_tool.errors import TooManyNamespaces
 from memory_tool.filters import matches
 from memory_tool.model import Memory, MemoryId, State, StoredRow
-from memory_tool.ports import PageRequest, RecordReader
+from memory_tool.port_values import PageRequest
+from memory_tool.ports import RecordReader
 from memory_tool.scope import Scope
 
 NAMESPACES_MAX = 1000

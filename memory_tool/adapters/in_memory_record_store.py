@@ -13,18 +13,17 @@ from memory_tool.adapters.in_memory_snapshot import InMemorySnapshot
 from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, Receipt
 from memory_tool.errors import Corrupt, IdempotencyConflict, ScopeRequired, TooManyNamespaces
 from memory_tool.model import Chunk, EmbeddingSpace, Memory, MemoryId, State, StoredRow, WriteResult
-from memory_tool.ports import (
+from memory_tool.port_values import (
     Commit,
     Existing,
     Lookup,
     NamespaceClock,
     Opening,
     ReadView,
-    RecordStore,
     RowChange,
-    SpaceRegistry,
     WritePlan,
 )
+from memory_tool.ports import RecordStore, SpaceRegistry
 from memory_tool.scope import Namespace, Scope
 
 NAMESPACES_MAX: Final = 1000

@@ -7,15 +7,10 @@ import numpy as np
 
 from memory_tool.adapters.in_memory_state import NamespaceState, StoreState, is_visible
 from memory_tool.filters import matches
-from memory_tool.model import (
-    EVERYTHING,
-    Candidate,
-    Filter,
-    MemoryId,
-    Outline,
-    StoredRow,
-)
-from memory_tool.ports import ChunkTokens, Opening, OverlayRow, Snapshot, StoredVectors
+from memory_tool.model import MemoryId, StoredRow
+from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, StoredVectors
+from memory_tool.ports import Snapshot
+from memory_tool.query import EVERYTHING, Candidate, Filter, Outline
 
 
 class InMemorySnapshot(Snapshot):

@@ -15,7 +15,7 @@ from memory_tool.model import (
     StoredRow,
     WriteResult,
 )
-from memory_tool.ports import Pointer
+from memory_tool.port_values import Pointer
 from memory_tool.scope import Namespace
 
 

@@ -11,19 +11,17 @@ from typing import Final, Literal
 import numpy as np
 
 from memory_tool.errors import Corrupt, InvalidEmbedding
-from memory_tool.model import Candidate, EmbeddingSpace, MemoryId, Vector
-from memory_tool.ports import (
+from memory_tool.model import EmbeddingSpace, MemoryId, Vector
+from memory_tool.port_values import (
     ChangeBatch,
-    ChangeLog,
     ChangeRow,
     ForeignHistory,
-    IndexTarget,
     Patience,
     Pointer,
     TargetBase,
-    VectorIndex,
-    VectorView,
 )
+from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex, VectorView
+from memory_tool.query import Candidate
 
 PATIENCE: Final = Patience(rows=5000, seconds=3600)
 _UNIT_TOLERANCE: Final = 1e-2

@@ -12,14 +12,8 @@ from typing import Final, Literal, cast
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import Record, chunk_of, number_array, space_of
-from memory_tool.ports import (
-    ChangeBatch,
-    ChangeLog,
-    ChangeRow,
-    ForeignHistory,
-    Pointer,
-    TargetBase,
-)
+from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.ports import ChangeLog
 
 _NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 # What the other index doesn't hold stays in the database.

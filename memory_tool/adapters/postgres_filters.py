@@ -16,7 +16,7 @@ from memory_tool.filter_fields import (
     kind_of,
 )
 from memory_tool.filter_values import any_case, decimal_of
-from memory_tool.model import AllOf, AnyOf, Comparison, Filter, NotThis
+from memory_tool.query import AllOf, AnyOf, Comparison, Filter, NotThis
 
 _COLUMNS: Final[Mapping[str, str]] = {
     "position": "turn_position",

@@ -9,25 +9,13 @@ from typing import Final, LiteralString
 _NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^--.*\n", re.MULTILINE)
 
-ROW_COLUMNS: Final = (
-    "m.ns_id, encode(uuid_send(m.id), 'hex'), m.nseq, m.vector_nseq, m.keyword_nseq, m.state,"
-    " m.version, m.content, m.content_hash, m.dedup_hash, m.key, m.type, m.confidence,"
-    " m.importance, m.pinned, m.tags, m.source, m.metadata, m.created_at, m.updated_at,"
-    " m.occurred_at, m.expires_at, m.verified_at, m.run_id, m.conversation_id, m.turn_position,"
-    " m.turn_role, m.turn_name, m.tier, m.extra, m.chunk_high"
-)
-"""The columns that :func:`memory_tool.adapters.postgres_rows.stored_row` reads, in its order."""
-
 
 @functools.cache
 def _statements() -> Mapping[str, str]:
     folder = resources.files("memory_tool.adapters") / "sql"
     parts = _NAME.split((folder / "queries.sql").read_text(encoding="utf-8"))
     statements = zip(parts[1::2], parts[2::2], strict=True)
-    return {
-        name: _COMMENT.sub("", text).strip().replace("{row}", ROW_COLUMNS)
-        for name, text in statements
-    }
+    return {name: _COMMENT.sub("", text).strip() for name, text in statements}
 
 
 def statement(name: str, **inserts: str) -> LiteralString:

@@ -11,11 +11,13 @@ from memory_tool.adapters.postgres_rows import (
     id_array,
     memory_of_image,
     number_array,
-    stored_row,
+    row_of_image,
 )
 from memory_tool.adapters.postgres_snapshot import compiled_condition, name_namespaces
-from memory_tool.model import EVERYTHING, Filter, Memory, MemoryId, StoredRow
-from memory_tool.ports import PageRequest, RecordReader
+from memory_tool.model import Memory, MemoryId, StoredRow
+from memory_tool.port_values import PageRequest
+from memory_tool.ports import RecordReader
+from memory_tool.query import EVERYTHING, Filter
 from memory_tool.scope import Namespace, Scope
 
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -32,7 +34,8 @@ class PostgresRecordReader(RecordReader):
         """See :meth:`memory_tool.ports.RecordReader.fetch`."""
         namespaces = self._namespaces(scope)
         (records,) = self._select(namespaces, ["rows"], values={"ids": id_array(ids)})
-        return {record[1]: stored_row(record, namespaces) for record in records}
+        rows = (row_of_image(image, namespaces) for (image,) in records)
+        return {row.memory.id: row for row in rows}
 
     def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
         """See :meth:`memory_tool.ports.RecordReader.page`."""
@@ -40,7 +43,7 @@ class PostgresRecordReader(RecordReader):
         after_time, after_id = request.after or (None, None)
         values = {"after_time": after_time, "after_id": after_id, "bound": request.limit}
         (records,) = self._select(namespaces, ["page"], values=values, condition=request.condition)
-        return tuple(stored_row(record, namespaces) for record in records)
+        return tuple(row_of_image(image, namespaces) for (image,) in records)
 
     def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
         """See :meth:`memory_tool.ports.RecordReader.history`."""
@@ -49,10 +52,7 @@ class PostgresRecordReader(RecordReader):
         old, current = self._select(namespaces, names, values={"ids": id_array([memory_id])})
         if not current:
             return ()
-        return (
-            *(memory_of_image(image, namespaces[ns_id]) for ns_id, image in old),
-            stored_row(current[0], namespaces).memory,
-        )
+        return tuple(memory_of_image(image, namespaces) for (image,) in (*old, *current))
 
     def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
         """See :meth:`memory_tool.ports.RecordReader.deleted`."""

@@ -23,17 +23,16 @@ from memory_tool.adapters.postgres_rows import (
 from memory_tool.adapters.postgres_snapshot import PostgresSnapshot, open_snapshot
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces, Unavailable
 from memory_tool.model import EmbeddingSpace, State, StoredRow, WriteResult
-from memory_tool.ports import (
+from memory_tool.port_values import (
     Commit,
     Existing,
     NamespaceClock,
     Opening,
     Pointer,
     ReadView,
-    RecordStore,
-    SpaceRegistry,
     WritePlan,
 )
+from memory_tool.ports import RecordStore, SpaceRegistry
 from memory_tool.scope import Namespace, Scope
 
 NAMESPACES_MAX: Final = 1000
@@ -163,7 +162,7 @@ def _open_write(
         opened = connection.execute(statement("open_write"), parameters, binary=True)
     records = cast("list[tuple[Any, ...]]", opened.fetchall())
     ns_id, nseq, now, request_hash, response = records[0][:5]
-    rows = (row_of_image(record[5], namespace) for record in records[1:])
+    rows = (row_of_image(record[5], {ns_id: namespace}) for record in records[1:])
     existing = Existing(
         ns_id=ns_id,
         nseq=nseq,

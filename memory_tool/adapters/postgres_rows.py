@@ -24,11 +24,14 @@ from memory_tool.model import (
     Vector,
     WriteResult,
 )
-from memory_tool.ports import RowChange
+from memory_tool.port_values import RowChange
 from memory_tool.scope import Namespace
 
 Record: TypeAlias = Sequence[Any]
 """A fetched row. The driver can't know its types; the functions here can."""
+
+Image: TypeAlias = Mapping[str, Any]
+"""A row of the memory table as JSON, with every column under its name."""
 
 HALF: Final = np.dtype("<f2")
 
@@ -58,93 +61,70 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def stored_row(record: Record, namespaces: Mapping[int, Namespace]) -> StoredRow:
-    """A row selected with :data:`~memory_tool.adapters.postgres_queries.ROW_COLUMNS`."""
-    (
-        ns_id, memory_id, nseq, vector_nseq, keyword_nseq, state, version, content, content_hash,
-        dedup_hash, key, type_name, confidence, importance, pinned, tags, source, metadata,
-        created_at, updated_at, occurred_at, expires_at, verified_at, run_id, *place, tier, extra,
-        chunk_high,
-    ) = record  # fmt: skip
-    memory = Memory(
-        id=memory_id,
-        namespace=namespaces[ns_id],
-        content=content,
-        type=MemoryType(type_name),
-        version=version,
-        created_at=_utc(created_at),
-        updated_at=_utc(updated_at),
-        importance=importance,
-        pinned=pinned,
-        confidence=confidence,
-        source=source,
-        tags=tuple(tags),
-        metadata=metadata,
-        occurred_at=occurred_at and _utc(occurred_at),
-        expires_at=expires_at and _utc(expires_at),
-        verified_at=verified_at and _utc(verified_at),
-        key=key,
-        run_id=run_id,
-        turn=_turn(place),
-        tier=Tier(tier),
-    )
+def row_of_image(image: Image, namespaces: Mapping[int, Namespace]) -> StoredRow:
+    """The row that an image, ``to_jsonb`` of a whole row, describes."""
     return StoredRow(
-        memory=memory,
-        ns_id=ns_id,
-        state=State(state),
-        nseq=nseq,
-        vector_nseq=vector_nseq,
-        keyword_nseq=keyword_nseq,
-        content_hash=content_hash,
-        dedup_hash=dedup_hash,
-        extra=extra,
-        chunk_high=chunk_high,
+        memory=memory_of_image(image, namespaces),
+        ns_id=image["ns_id"],
+        state=State(image["state"]),
+        nseq=image["nseq"],
+        vector_nseq=image["vector_nseq"],
+        keyword_nseq=image["keyword_nseq"],
+        content_hash=_bytes(image["content_hash"]),
+        dedup_hash=None if image["dedup_hash"] is None else _bytes(image["dedup_hash"]),
+        extra=image["extra"],
+        chunk_high=image["chunk_high"],
     )
 
 
-def _utc(time: datetime) -> datetime:
-    # The server answers in its own zone, which is of no interest.
-    return time.astimezone(UTC)
-
-
-def _turn(place: Record) -> Turn | None:
-    conversation_id, position, role, name = place
-    if conversation_id is None:
-        return None
-    return Turn(conversation_id=conversation_id, position=position, role=role, name=name)
-
-
-def memory_of_image(image: Mapping[str, Any], namespace: Namespace) -> Memory:
-    """The memory that an old version's image (a row as JSON) describes."""
+def memory_of_image(image: Image, namespaces: Mapping[int, Namespace]) -> Memory:
+    """The memory of the same, which may be an old version."""
     return Memory(
-        id=str(image["id"]).replace("-", ""),
-        namespace=namespace,
+        id=image["id"].replace("-", ""),
+        namespace=namespaces[image["ns_id"]],
         content=image["content"],
         type=MemoryType(image["type"]),
         version=image["version"],
-        created_at=_utc(datetime.fromisoformat(image["created_at"])),
-        updated_at=_utc(datetime.fromisoformat(image["updated_at"])),
+        created_at=_time(image["created_at"]),
+        updated_at=_time(image["updated_at"]),
         importance=image["importance"],
         pinned=image["pinned"],
         confidence=image["confidence"],
         source=image["source"],
         tags=tuple(image["tags"]),
         metadata=image["metadata"],
-        occurred_at=_time(image["occurred_at"]),
-        expires_at=_time(image["expires_at"]),
-        verified_at=_time(image["verified_at"]),
+        occurred_at=_time_if_any(image["occurred_at"]),
+        expires_at=_time_if_any(image["expires_at"]),
+        verified_at=_time_if_any(image["verified_at"]),
         key=image["key"],
         run_id=image["run_id"],
-        turn=_turn([image[name] for name in _TURN_COLUMNS]),
+        turn=_turn(image),
         tier=Tier(image["tier"]),
     )
 
 
-_TURN_COLUMNS: Final = ("conversation_id", "turn_position", "turn_role", "turn_name")
+def _time(text: str) -> datetime:
+    # The server writes its own zone, which is of no interest.
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else _utc(datetime.fromisoformat(text))
+def _time_if_any(text: str | None) -> datetime | None:
+    return None if text is None else _time(text)
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("\\x"))
+
+
+def _turn(image: Image) -> Turn | None:
+    if image["conversation_id"] is None:
+        return None
+    return Turn(
+        conversation_id=image["conversation_id"],
+        position=image["turn_position"],
+        role=image["turn_role"],
+        name=image["turn_name"],
+    )
 
 
 def row_image(change: RowChange) -> Mapping[str, object]:

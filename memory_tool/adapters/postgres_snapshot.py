@@ -18,21 +18,13 @@ from memory_tool.adapters.postgres_rows import (
     chunk_of,
     id_array,
     number_array,
-    stored_row,
+    row_of_image,
 )
 from memory_tool.errors import ScopeRequired
-from memory_tool.model import (
-    EVERYTHING,
-    AllOf,
-    Candidate,
-    Comparison,
-    Filter,
-    MemoryId,
-    MemoryType,
-    Outline,
-    StoredRow,
-)
-from memory_tool.ports import ChunkTokens, Opening, OverlayRow, Snapshot, StoredVectors
+from memory_tool.model import MemoryId, MemoryType, StoredRow
+from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, StoredVectors
+from memory_tool.ports import Snapshot
+from memory_tool.query import EVERYTHING, AllOf, Candidate, Comparison, Filter, Outline
 
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TYPES: Final = {member.value: member for member in MemoryType}
@@ -114,7 +106,8 @@ class PostgresSnapshot(Snapshot):
     def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordSnapshot.rows`."""
         records = self._select("rows", {"ids": id_array(ids)})
-        return {record[1]: stored_row(record, self._namespaces) for record in records}
+        rows = (row_of_image(image, self._namespaces) for (image,) in records)
+        return {row.memory.id: row for row in rows}
 
     def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
         """See :meth:`memory_tool.ports.RecordSnapshot.matching_ids`."""

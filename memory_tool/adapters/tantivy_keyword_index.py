@@ -17,8 +17,10 @@ from memory_tool.adapters.tantivy_control import (
 from memory_tool.adapters.tantivy_folder import Opened, TantivyFolder, reading
 from memory_tool.adapters.tantivy_schema import read_candidates, schema
 from memory_tool.bm25 import DEFAULT_WEIGHTS, FIELDS, FieldWeights, best_first
-from memory_tool.model import Candidate, MemoryId
-from memory_tool.ports import KeywordQuery, KeywordView
+from memory_tool.model import MemoryId
+from memory_tool.port_values import KeywordQuery
+from memory_tool.ports import KeywordView
+from memory_tool.query import Candidate
 
 HITS_FOR_AN_ID: Final = 3
 """How many hits can be read in the time that looking up one id of ``within`` takes.

@@ -19,8 +19,9 @@ from tantivy import (
     Tokenizer,
 )
 
-from memory_tool.model import Candidate, MemoryId
-from memory_tool.ports import ChangeRow
+from memory_tool.model import MemoryId
+from memory_tool.port_values import ChangeRow
+from memory_tool.query import Candidate
 
 SCHEMA_VERSION: Final = 1
 """Changes with the fields or with what they mean; an index of another version is rebuilt."""

@@ -22,7 +22,8 @@ from memory_tool.adapters.tantivy_control import (
 from memory_tool.adapters.tantivy_folder import STORE, Opened, TantivyFolder, reading, writing
 from memory_tool.adapters.tantivy_schema import SCHEMA_VERSION, chunk_documents, memory_term
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.ports import ChangeBatch, ChangeLog, ChangeRow, Patience, TargetBase
+from memory_tool.port_values import ChangeBatch, ChangeRow, Patience, TargetBase
+from memory_tool.ports import ChangeLog
 
 WRITER_BYTES: Final = 50_000_000
 """Memory in which the writer collects documents. A batch of 50 needs far less; a rebuild makes a

@@ -7,7 +7,8 @@ from typing import Final
 
 from memory_tool.errors import Corrupt
 from memory_tool.log import logger
-from memory_tool.ports import ChangeLog, ForeignHistory, IndexTarget, Patience, TargetBase
+from memory_tool.port_values import ForeignHistory, Patience, TargetBase
+from memory_tool.ports import ChangeLog, IndexTarget
 
 BATCH_ROWS: Final = {"keyword": 2_000, "vector": 10_000_000}
 """Rows of one batch. A keyword batch is one commit; a fold reads everything in one snapshot."""

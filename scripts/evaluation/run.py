@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from memory_manage.bootstrap import open_parts
 from memory_manage.manager import MemoryManage
-from memory_tool.model import Arm, Query, ReciprocalRank, Strategy
+from memory_tool.query import Arm, Query, ReciprocalRank, Strategy
 from memory_tool.scope_words import ScopeWords
 from scripts.evaluation.looked_up_embedder import LookedUpEmbedder
 from scripts.evaluation.metrics import Judged

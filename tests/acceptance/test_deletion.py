@@ -8,7 +8,7 @@ import pytest
 
 from memory_manage.manager import MemoryManage
 from memory_tool.errors import InputError, NotFound
-from tests.acceptance.asking import MODES, found, ids, seen, statuses, texts
+from tests.acceptance.asking import found, ids, seen, statuses, texts
 from tests.acceptance.opening import CANARY, Indexed, OwnStore
 from tests.services.postgres import Database
 
@@ -63,11 +63,9 @@ def test_delete_all_takes_no_limit(mine: MemoryManage) -> None:
     assert texts(mine.get_all()) == ["precious"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_no_mode_of_search_finds_a_deleted_memory(mine: MemoryManage, mode: str) -> None:
+def test_no_mode_of_search_finds_a_deleted_memory(mine: MemoryManage) -> None:
     """Complaint 25, mem0ai/mem0 pull 3610: deletes changed PostgreSQL but left the vector store."""
-    assert mode in MODES
-    id_ = mine.add(f"the {mode} password is swordfish").id
+    id_ = mine.add("the password is swordfish").id
     mine.apply_now()
     assert found(mine, "password swordfish") != set()
     assert mine.delete(id_).status == "deleted"

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -17,10 +18,20 @@ from tests.acceptance.opening import Indexed, OwnStore
 from tests.acceptance.other_process import WITHOUT_END, OtherProcess
 
 
+BAD: Final[tuple[str | Mapping[str, Json], ...]] = (
+    "\0",
+    {"content": "b", "importance": 9},
+    {"text": "c"},
+)
+WINDOW: Final[tuple[Mapping[str, Json], ...]] = (
+    {"role": "user", "content": "好的"},
+    {"role": "assistant", "content": "好的"},
+)
+
+
 def test_a_failed_item_is_no_stored_one(mine: MemoryManage) -> None:
     """Complaint 36, mem0ai/mem0 issue 7201: failed inserts are returned as successful ids."""
-    bad: list[str | Mapping[str, Json]] = ["\0", {"content": "b", "importance": 9}, {"text": "c"}]
-    written = mine.add_many(["first", *bad, "last"])
+    written = mine.add_many(["first", *BAD, "last"])
     assert statuses(written) == ["added", "failed", "failed", "failed", "added"]
     assert [item.id is None for item in written] == [False, True, True, True, False]
     assert [bool(item.error) for item in written] == [False, True, True, True, False]
@@ -99,14 +110,9 @@ def test_a_dead_appliers_work_is_taken_over(own_store: OwnStore) -> None:
 
 def test_a_retried_call_has_one_effect(mine: MemoryManage) -> None:
     """Complaint 44, vectorize-io/hindsight issue 3114: client retries store a window twice."""
-    window: list[Mapping[str, Json]] = [
-        {"role": "user", "content": "好的"},
-        {"role": "assistant", "content": "好的"},
-    ]
     many = [f"line {number}" for number in range(120)]
     for _ in range(2):
-        texts_of_window = mine.add(window, idempotency_key="window")
-        assert statuses(texts_of_window) == ["added", "added"]
+        assert statuses(mine.add(WINDOW, idempotency_key="window")) == ["added", "added"]
         assert statuses(mine.add_many(many, idempotency_key="many")) == ["added"] * 120
         with_an_end = mine.add("for a while", ttl=3600, idempotency_key="while")
         changed = mine.update(with_an_end.id, importance=2, idempotency_key="rated")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memory_tool.model import Chunk, EmbeddingSpace, NewMemory, Patch
-from memory_tool.ports import ChangeRow, ForeignHistory, Opening, Pointer, TargetBase
+from memory_tool.port_values import ChangeRow, ForeignHistory, Opening, Pointer, TargetBase
 from memory_tool.scope import Namespace, Scope
 from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import NO_BASE, Truth

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from memory_tool.model import Candidate
-from memory_tool.ports import ChangeRow, IndexTarget, KeywordIndex, TargetBase
+from memory_tool.port_values import ChangeRow, TargetBase
+from memory_tool.ports import IndexTarget, KeywordIndex
+from memory_tool.query import Candidate
 from tests.contract.keyword_rows import (
     NotedProgress,
     apply,

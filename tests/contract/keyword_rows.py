@@ -4,15 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from memory_tool.model import Candidate, Chunk, MemoryId
-from memory_tool.ports import (
-    ChangeBatch,
-    ChangeRow,
-    IndexTarget,
-    KeywordQuery,
-    KeywordView,
-    Pointer,
-)
+from memory_tool.model import Chunk, MemoryId
+from memory_tool.port_values import ChangeBatch, ChangeRow, KeywordQuery, Pointer
+from memory_tool.ports import IndexTarget, KeywordView
+from memory_tool.query import Candidate
 
 STORE = "store-1"
 

@@ -8,16 +8,9 @@ import pytest
 
 from memory_tool.errors import TooManyNamespaces
 from memory_tool.filters import parse_filter
-from memory_tool.model import (
-    EVERYTHING,
-    EmbeddingSpace,
-    MemoryId,
-    MemoryType,
-    NewMemory,
-    Patch,
-    Turn,
-)
-from memory_tool.ports import PageRequest
+from memory_tool.model import EmbeddingSpace, MemoryId, MemoryType, NewMemory, Patch, Turn
+from memory_tool.port_values import PageRequest
+from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.normalise import content_hash
 from memory_tool.write_changes import Remove, Revise

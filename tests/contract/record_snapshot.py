@@ -8,8 +8,9 @@ import pytest
 
 from memory_tool.errors import ScopeRequired
 from memory_tool.filters import parse_filter
-from memory_tool.model import EVERYTHING, Chunk, Filter, Json, MemoryType, NewMemory, Patch
-from memory_tool.ports import Opening
+from memory_tool.model import Chunk, Json, MemoryType, NewMemory, Patch
+from memory_tool.port_values import Opening
+from memory_tool.query import EVERYTHING, Filter
 from memory_tool.scope import Scope
 from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import Truth, present

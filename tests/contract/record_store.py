@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces
-from memory_tool.model import EVERYTHING, NewMemory, OnDuplicate, Patch, State, Status
-from memory_tool.ports import Commit, Existing, Lookup, Opening, WritePlan
+from memory_tool.model import NewMemory, OnDuplicate, Patch, State, Status
+from memory_tool.port_values import Commit, Existing, Lookup, Opening, WritePlan
+from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.normalise import content_hash
 from memory_tool.write_changes import Remove, Revise

@@ -13,7 +13,7 @@ from memory_tool.adapters.in_memory_vector_index import (
     InMemoryVectorTarget,
 )
 from memory_tool.errors import Corrupt
-from memory_tool.ports import TargetBase
+from memory_tool.port_values import TargetBase
 from tests.contract.keyword_index import KeywordIndexContract, KeywordPair
 from tests.contract.keyword_rows import apply, chunk, find, row
 from tests.contract.vector_history import TARGET, VectorHistory, VectorPair, axis

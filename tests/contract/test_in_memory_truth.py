@@ -4,7 +4,7 @@ import pytest
 
 from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Unavailable
-from memory_tool.ports import ForeignHistory, TargetBase
+from memory_tool.port_values import ForeignHistory, TargetBase
 from memory_tool.scope import Scope
 from tests.contract.change_log import ChangeLogContract
 from tests.contract.record_reader import RecordReaderContract, SpaceRegistryContract

@@ -8,18 +8,10 @@ from typing import Final, Literal
 
 import numpy as np
 
-from memory_tool.model import Candidate, Chunk, EmbeddingSpace, MemoryId, Vector
-from memory_tool.ports import (
-    ChangeBatch,
-    ChangeLog,
-    ChangeRow,
-    ForeignHistory,
-    IndexTarget,
-    Pointer,
-    TargetBase,
-    VectorIndex,
-    VectorView,
-)
+from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, Vector
+from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex, VectorView
+from memory_tool.query import Candidate
 
 STORE: Final = "store-1"
 TARGET: Final = "folder-1"

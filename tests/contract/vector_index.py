@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from memory_tool.errors import InvalidEmbedding
-from memory_tool.model import Candidate, Vector
-from memory_tool.ports import TargetBase
+from memory_tool.model import Vector
+from memory_tool.port_values import TargetBase
+from memory_tool.query import Candidate
 from tests.contract.vector_history import (
     TARGET,
     VectorHistory,

@@ -8,7 +8,7 @@ import pytest
 
 from memory_tool.errors import InvalidEmbedding, Unavailable
 from memory_tool.model import EmbeddingSpace, Vector
-from memory_tool.ports import ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.port_values import ChangeRow, ForeignHistory, Pointer, TargetBase
 from tests.contract.vector_history import (
     TARGET,
     VectorHistory,

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
-from memory_tool.ports import Pointer
+from memory_tool.port_values import Pointer
 from tests.contract.faiss_folder import Folder
 from tests.contract.vector_history import (
     TARGET,

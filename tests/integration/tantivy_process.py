@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
-from memory_tool.ports import ChangeRow
+from memory_tool.port_values import ChangeRow
 from tests.contract.keyword_rows import NotedProgress, apply, batch, chunk, find, gone, row
 
 TARGET = "folder-1"

@@ -15,7 +15,7 @@ import pytest
 from memory_tool.adapters.faiss_files import file_print, open_generation
 from memory_tool.adapters.faiss_verify import verify
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.ports import ForeignHistory, TargetBase
+from memory_tool.port_values import ForeignHistory, TargetBase
 from tests.contract.faiss_folder import Folder
 from tests.contract.vector_history import TARGET, VectorHistory, axis, units
 

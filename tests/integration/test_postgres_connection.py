@@ -14,8 +14,9 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.errors import Corrupt, InputError, NotFound, ThreefoldError, Unavailable
-from memory_tool.model import EVERYTHING, NewMemory
-from memory_tool.ports import Existing, PageRequest, WritePlan
+from memory_tool.model import NewMemory
+from memory_tool.port_values import Existing, PageRequest, WritePlan
+from memory_tool.query import EVERYTHING
 from memory_tool.scope import Scope
 from tests.contract.truth import Truth, postgres_truth
 from tests.factories import ANNA, commit_of, put

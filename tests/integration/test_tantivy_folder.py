@@ -19,7 +19,7 @@ from memory_tool.adapters import tantivy_target
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.ports import TargetBase
+from memory_tool.port_values import TargetBase
 from tests.contract.keyword_rows import NotedProgress, apply, ask, batch, chunk, find, gone, row
 from tests.integration.tantivy_damage import DAMAGES, current
 from tests.integration.tantivy_process import TARGET, TOKENISER

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from memory_tool.model import Json, Memory, MemoryType, Scalar, StoredRow, Tier, Turn
+from memory_tool.model import Json, Memory, MemoryType, StoredRow, Tier, Turn
+from memory_tool.query import Scalar
 from memory_tool.scope import Namespace
 from tests.unit.filter_rows import PLAIN, row_of
 

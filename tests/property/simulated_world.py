@@ -29,32 +29,20 @@ from memory_tool.adapters.in_memory_vector_index import (
 from memory_tool.errors import Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.metrics import Metrics
-from memory_tool.model import (
-    Arm,
-    MemoryId,
-    NewMemory,
-    Patch,
-    Query,
-    StoredRow,
-    Strategy,
-    WeightedSum,
-    WriteResult,
-)
+from memory_tool.model import MemoryId, NewMemory, Patch, StoredRow, WriteResult
 from memory_tool.overlay import OverlayMemo
-from memory_tool.ports import (
+from memory_tool.port_values import (
     ChangeBatch,
-    ChangeLog,
     ChangeRow,
     Commit,
-    IndexTarget,
     Opening,
     Pointer,
     ReadView,
-    RecordStore,
-    Snapshot,
     TargetBase,
 )
-from memory_tool.prepare import Preparer, PrepareLimits
+from memory_tool.ports import ChangeLog, IndexTarget, RecordStore, Snapshot
+from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.query import Arm, Query, Strategy, WeightedSum
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.scope import Namespace, Scope

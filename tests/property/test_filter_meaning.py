@@ -12,7 +12,8 @@ from psycopg.types.json import Jsonb
 
 from memory_tool.adapters.postgres_filters import compile_filter
 from memory_tool.filters import all_of, matches, parse_filter
-from memory_tool.model import Comparison, Filter, StoredRow
+from memory_tool.model import StoredRow
+from memory_tool.query import Comparison, Filter
 from tests.property.filter_strategies import (
     HOSTILE,
     World,

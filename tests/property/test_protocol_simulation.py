@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.property.simulated_world import NAMESPACES, WORDS, Crash, Process, World
 
-from memory_tool.model import Arm
+from memory_tool.query import Arm
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.tokenise import tokenise
+from tests.property.simulated_world import NAMESPACES, WORDS, Crash, Process, World
 
 SEEDS = int(os.environ.get("THREEFOLD_TEST_SEEDS", "150"))
 STEPS = 60

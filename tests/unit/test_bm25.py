@@ -24,7 +24,7 @@ from memory_tool.bm25 import (
     byte_length,
     scores,
 )
-from memory_tool.ports import ChunkTokens, KeywordQuery
+from memory_tool.port_values import ChunkTokens, KeywordQuery
 
 WORDS = ("营收", "季度", "绿茶", "tea", "coffee", "spring.datasource", *map(str, range(200)))
 BIGRAMS = ("营收", "收增", "绿茶", *(f"b{n}" for n in range(100)))
@@ -116,7 +116,7 @@ def test_scores_agree_with_tantivy(tmp_path: Path) -> None:
             bigrams=tuple(random_.sample(BIGRAMS, 3)),
         )
         statistics = CorpusStatistics.counted(query, documents)
-        ours = scores(query, documents, statistics, weights=weights)
+        ours = scores(query, documents, statistics=statistics, weights=weights)
         assert ours == pytest.approx(tantivy.of(query, weights), rel=1e-5)
 
 
@@ -165,11 +165,11 @@ def test_the_best_come_first_and_others_not_at_all() -> None:
     ]
     query = KeywordQuery(words=("tea",), bigrams=("茶",))
     statistics = CorpusStatistics.counted(query, documents)
-    found = best(query, documents, statistics, depth=10)
+    found = best(query, documents, statistics=statistics, depth=10)
     places = [(int(one.memory_id, 16), one.ordinal, one.version) for one in found]
     assert places == [(2, 0, 3), (1, 0, 2), (3, 0, 4), (3, 1, 4)]
-    assert best(query, documents, statistics, depth=2) == found[:2]
-    assert best(query, documents, statistics, depth=-1) == ()
+    assert best(query, documents, statistics=statistics, depth=2) == found[:2]
+    assert best(query, documents, statistics=statistics, depth=-1) == ()
 
 
 def test_nothing_is_found_in_nothing() -> None:
@@ -203,4 +203,4 @@ def test_counts_that_contradict_each_other_keep_scores_positive() -> None:
     query = KeywordQuery(words=("tea",), bigrams=())
     counted = CorpusStatistics.counted(query, documents)
     skewed = replace(counted, document_frequency={field: {"tea": 9} for field in FIELDS})
-    assert scores(query, documents, skewed)[0] > 0
+    assert scores(query, documents, statistics=skewed)[0] > 0

@@ -7,7 +7,7 @@ import pytest
 
 from memory_tool.errors import InvalidFilter
 from memory_tool.filters import all_of, matches, parse_filter, split_scope
-from memory_tool.model import EVERYTHING, AllOf, AnyOf, Comparison, Filter, NotThis
+from memory_tool.query import EVERYTHING, AllOf, AnyOf, Comparison, Filter, NotThis
 from tests.unit.filter_rows import row_with
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")

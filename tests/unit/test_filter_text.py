@@ -6,7 +6,7 @@ import pytest
 
 from memory_tool.errors import InvalidFilter
 from memory_tool.filters import DEPTH_MAX, parse_filter
-from memory_tool.model import Comparison, Filter
+from memory_tool.query import Comparison, Filter
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 

@@ -9,7 +9,8 @@ import pytest
 from memory_tool.errors import InvalidTime
 from memory_tool.filter_values import any_case
 from memory_tool.filters import matches, parse_filter
-from memory_tool.model import AllOf, Comparison, Filter, StoredRow
+from memory_tool.model import StoredRow
+from memory_tool.query import AllOf, Comparison, Filter
 from tests.unit.filter_rows import NOON, PLAIN, row_of, row_with
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")

@@ -16,13 +16,8 @@ from memory_tool.filters import (
     matches,
     parse_filter,
 )
-from memory_tool.model import (
-    EVERYTHING,
-    Comparison,
-    Filter,
-    StoredRow,
-    Turn,
-)
+from memory_tool.model import StoredRow, Turn
+from memory_tool.query import EVERYTHING, Comparison, Filter
 from tests.unit.filter_rows import NOON, PLAIN, row_of, row_with
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")

@@ -3,15 +3,8 @@
 import pytest
 
 from memory_tool.fusion import Ranking, fuse, ranking
-from memory_tool.model import (
-    Arm,
-    Candidate,
-    MemoryId,
-    MemoryType,
-    Outline,
-    ReciprocalRank,
-    WeightedSum,
-)
+from memory_tool.model import MemoryId, MemoryType
+from memory_tool.query import Arm, Candidate, Outline, ReciprocalRank, WeightedSum
 
 
 def candidate(name: str, score: float, ordinal: int = 0) -> Candidate:

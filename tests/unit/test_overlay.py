@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from memory_tool.model import Arm, Chunk, Vector
+from memory_tool.model import Chunk, Vector
 from memory_tool.overlay import OverlayMemo, OverlayState
-from memory_tool.ports import OverlayRow
+from memory_tool.port_values import OverlayRow
+from memory_tool.query import Arm
 
 EAST = np.array([1, 0], np.float32)
 NORTH = np.array([0, 1], np.float32)

@@ -17,7 +17,7 @@ from memory_tool.model import (
     Status,
     StoredRow,
 )
-from memory_tool.ports import Existing, WritePlan
+from memory_tool.port_values import Existing, WritePlan
 from memory_tool.scope import Namespace
 from memory_tool.write_changes import Change, Put, Remove, Revise
 from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes

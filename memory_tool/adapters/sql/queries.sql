@@ -78,7 +78,7 @@ WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
 
 -- name: rows
 -- Whole rows that may be seen.
-SELECT {row} FROM threefold.memory m
+SELECT to_jsonb(m) FROM threefold.memory m
 WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
   AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
 
@@ -130,7 +130,7 @@ SELECT term, documents FROM threefold.term_stat WHERE term = '' OR term = ANY (%
 
 -- name: page
 -- Newest first; a row is seen once however the listing goes on.
-SELECT {row}
+SELECT to_jsonb(m)
 FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
 CROSS JOIN LATERAL (
     SELECT * FROM threefold.memory m
@@ -152,7 +152,7 @@ WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
 
 -- name: old_versions
 -- The kept versions of a memory, oldest first.
-SELECT ns_id, image FROM threefold.memory_version
+SELECT image FROM threefold.memory_version
 WHERE ns_id = ANY (%(ns_ids)s::bigint[]) AND memory_id = ANY (%(ids)s::uuid[]) ORDER BY version
 
 -- name: store_counts

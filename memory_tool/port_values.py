@@ -1,0 +1,246 @@
+"""What crosses the ports: requests, images of rows, clocks, batches."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, StoredRow, Vector, WriteResult
+from memory_tool.query import Candidate, Filter
+from memory_tool.scope import Namespace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """Which live rows a plan has to see: those with one of these hashes, keys or ids."""
+
+    dedup_hashes: tuple[bytes, ...] = ()
+    keys: tuple[str, ...] = ()
+    ids: tuple[MemoryId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Existing:
+    """What a plan is made from, read under the namespace's lock.
+
+    Attributes:
+        ns_id: The number of the namespace.
+        nseq: The last number given out; the plan gives out the next ones without a gap.
+        now: The store's clock.
+        rows: The rows that the lookup names, live or quarantined, also expired ones.
+    """
+
+    ns_id: int
+    nseq: int
+    now: datetime
+    rows: tuple[StoredRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """One row as it shall be. ``row.nseq`` is its new number.
+
+    Attributes:
+        action: Word for the audit: add, update, delete, expire.
+        row: The new image of the row.
+        chunks: The chunks that replace the old ones, or ``None`` to keep them.
+        previous: The image that this one replaces, to be kept as an old version, or ``None``.
+    """
+
+    action: str
+    row: StoredRow
+    chunks: tuple[Chunk, ...] | None
+    previous: StoredRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """What a commit does: at most one change for each row, in the order of their numbers."""
+
+    changes: tuple[RowChange, ...]
+    results: tuple[WriteResult, ...]
+
+
+Planner: TypeAlias = Callable[[Existing], WritePlan]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One transaction of one namespace.
+
+    ``idempotency_key`` makes a repetition return the first answer; ``request_hash`` (32 bytes)
+    tells a repetition from another request under the same key.
+    """
+
+    namespace: Namespace
+    lookup: Lookup
+    plan: Planner
+    idempotency_key: str
+    request_hash: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceClock:
+    """A namespace with its number, the last number it gave out, and the stamp of that moment."""
+
+    ns_id: int
+    namespace: Namespace
+    nseq: int
+    stamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """Which generation of a target is to be read, its manifest's SHA-256 (hex), and its mark."""
+
+    target: str
+    generation: int
+    manifest_sha256: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadView:
+    """What a search starts from.
+
+    ``incarnation`` changes when the store is another one than before (restored, restarted): what
+    was remembered of it may then describe another history.
+    """
+
+    namespaces: tuple[NamespaceClock, ...]
+    pointers: Mapping[str, Pointer]
+    incarnation: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a snapshot reads first, in one round trip.
+
+    Attributes:
+        namespaces: The namespaces that the snapshot may see, by number; never empty.
+        marks: (target, mark) of the indexes that were searched.
+        since: For each namespace the number above which changed rows are wanted.
+        overlay_limit: Most changed rows to read; 0 reads none.
+    """
+
+    namespaces: Mapping[int, Namespace]
+    marks: tuple[tuple[str, str], ...] = ()
+    since: Mapping[int, int] = field(default_factory=dict)
+    overlay_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayRow:
+    """A row changed since an index was built: its numbers and, while it is live, its chunks.
+
+    ``extra`` is what the keyword index holds beside the text: tags, source and metadata strings,
+    tokenised and joined by blanks.
+    """
+
+    ns_id: int
+    memory_id: MemoryId
+    nseq: int
+    vector_nseq: int
+    keyword_nseq: int
+    live: bool
+    extra: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkTokens:
+    """The stored tokens of one chunk, for keyword search without a keyword index."""
+
+    ns_id: int
+    memory_id: MemoryId
+    ordinal: int
+    keyword_nseq: int
+    words: str
+    bigrams: str
+    extra: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVectors:
+    """Stored embeddings: ``vectors`` has one row for each reference, shape (count, dimension)."""
+
+    references: tuple[Candidate, ...]
+    vectors: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """A page of a listing: newest event time first, then by id.
+
+    ``after`` is the (event time, id) of the last item that was seen.
+    """
+
+    condition: Filter
+    limit: int
+    after: tuple[datetime, MemoryId] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordQuery:
+    """The tokens of a question, each once; they are OR-ed."""
+
+    words: tuple[str, ...]
+    bigrams: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetBase:
+    """Where a target stands: its mark, and the number up to which it holds each namespace."""
+
+    mark: str | None
+    clocks: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRow:
+    """A row as a target has to hold it. Without ``live`` it has to go from the target.
+
+    ``version`` is the target's own number: ``vector_nseq`` or ``keyword_nseq``.
+    """
+
+    ns_id: int
+    memory_id: MemoryId
+    nseq: int
+    version: int
+    live: bool
+    extra: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBatch:
+    """Rows to apply, with the clocks that hold afterwards and the mark to carry.
+
+    Attributes:
+        rows: Each changed row once, ordered by (ns_id, nseq); may be read once only.
+        clocks: The clock of every namespace that the batch brings forward.
+        mark: New and random, already known to the truth.
+        base_mark: The mark of the base that the batch builds upon.
+        space: The embedding space of the vectors, ``None`` while no vector is stored.
+        store: Identity of the store, to be written into the target.
+    """
+
+    rows: Iterator[ChangeRow]
+    clocks: Mapping[int, int]
+    mark: str
+    base_mark: str | None
+    space: EmbeddingSpace | None
+    store: str
+
+
+class ForeignHistory(Exception):  # noqa: N818 - a fact that appliers act upon, not a failure
+    """The target's base comes from another history than the truth's: rebuild it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long changes may wait: a target applies at ``rows`` pending or after ``seconds``."""
+
+    rows: int
+    seconds: float
