@@ -1,7 +1,9 @@
 """Memories for the acceptance tests: one for the session, and stores that a test may spoil."""
 
+import base64
+import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -60,3 +62,16 @@ def embedded_store() -> Iterator[OwnStore]:
     """A store of one test with a server of its own."""
     with passable_folder() as folder:
         yield OwnStore(folder=folder)
+
+
+@pytest.fixture
+def tampered() -> Callable[[str | None, int, object], str]:
+    """Puts another value in one place of a cursor."""
+
+    def tamper(cursor: str | None, place: int, value: object) -> str:
+        padded = f"{cursor}{'=' * (-len(cursor or '') % 4)}"
+        parts = json.loads(base64.urlsafe_b64decode(padded))
+        parts[place] = value
+        return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+    return tamper

@@ -17,7 +17,6 @@ from tests.acceptance.asking import found, ids, seen, statuses, texts
 from tests.acceptance.opening import Indexed, OwnStore
 from tests.acceptance.other_process import WITHOUT_END, OtherProcess
 
-
 BAD: Final[tuple[str | Mapping[str, Json], ...]] = (
     "\0",
     {"content": "b", "importance": 9},
