@@ -6,8 +6,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
-from memory_manage import options as options_of
 from memory_manage.manager import MemoryManage
+from memory_manage.options import ReadScopeOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,7 +45,7 @@ class AsyncMemoryManage:
         """See :meth:`memory_manage.manager.MemoryManage.open`."""
         return cls(await asyncio.to_thread(lambda: MemoryManage.open(**arguments)))
 
-    def scoped(self, **words: Unpack[options_of.ReadScopeOptions]) -> Self:
+    def scoped(self, **words: Unpack[ReadScopeOptions]) -> Self:
         """The same memory with a scope bound."""
         return type(self)(self.memory.scoped(**words), self._executor)
 

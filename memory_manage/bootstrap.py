@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from memory_tool.assembly import Stores
 from memory_tool.bootstrap import Given, open_tool
 from memory_tool.settings import load_settings
-from memory_tool.tool import MemoryTool, Stores
+from memory_tool.tool import MemoryTool
 
 _GIVEN: Final = ("vector_index", "keyword_index")
 

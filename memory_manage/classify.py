@@ -54,8 +54,8 @@ _RULES: Final = (
         type=MemoryType.EVENT,
         pattern=re.compile(
             r"\d{4}[-/年]\d{1,2}|\d{1,2}月\d{1,2}[日号]|昨天|今天|明天|上周|下周|会议|开会"
-            r"|\b(?:yesterday|today|tomorrow|last week|next week|meeting|met with|on (?:mon|tues|wednes"
-            r"|thurs|fri|satur|sun)day)\b",
+            r"|\b(?:yesterday|today|tomorrow|last week|next week|meeting|met with"
+            r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
             re.IGNORECASE,
         ),
         confidence=0.7,

@@ -6,7 +6,7 @@ from datetime import UTC
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from memory_manage import options as options_of
+import memory_manage.options as options_of
 from memory_manage.bootstrap import Parts, open_parts
 from memory_manage.conversation import Skipped, messages_to_memories
 from memory_manage.cursors import ListCursor, fingerprint, read_list_cursor, write_list_cursor
@@ -25,13 +25,13 @@ from memory_manage.results import (
     write_item,
 )
 from memory_manage.search import Search
+from memory_tool.assembly import Stores
 from memory_tool.errors import InputError, NotFound
 from memory_tool.filters import all_of, parse_filter
 from memory_tool.model import NewMemory, Status, Turn, Unset, WriteResult
 from memory_tool.port_values import PageRequest
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, write_namespace
-from memory_tool.tool import Stores
 from memory_tool.validation import check_text
 from memory_tool.write_path import raise_if_failed, refused
 
@@ -205,7 +205,7 @@ class MemoryManage:
         result = self._tool.revise(
             self._scope(options),
             memory_id,
-            patch,
+            patch=patch,
             expected_version=options.get("expected_version"),
             idempotency_key=options.get("idempotency_key"),
         )
@@ -308,11 +308,11 @@ class MemoryManage:
         check_text(conversation, "conversation_id")
         scope, position = Scope.of(namespace, exact=True), 0
         # A page is ordered by time, not by position: go on until nothing lies beyond.
-        while turns := self._turns(scope, conversation, position):
+        while turns := self._turns(scope, conversation, position=position):
             position = 1 + max(turn.position for turn in turns)
         return position
 
-    def _turns(self, scope: Scope, conversation: str, position: int) -> Sequence[Turn]:
+    def _turns(self, scope: Scope, conversation: str, *, position: int) -> Sequence[Turn]:
         wanted = {"conversation_id": conversation, "position": {"gte": position}}
         request = PageRequest(condition=parse_filter(wanted, tz=UTC), limit=LIST_LIMIT)
         return [row.memory.turn for row in self._tool.page(scope, request) if row.memory.turn]

@@ -74,7 +74,7 @@ def _scored(hit: Hit, rules: RankRules) -> Scored:
     calibrated = None if hit.cosine is None else rules.calibration.calibrated(hit.cosine)
     return Scored(
         hit=hit,
-        score=score(hit.relevance, recency, importance, weights=rules.weights),
+        score=score(hit.relevance, recency, importance=importance, weights=rules.weights),
         calibrated=calibrated,
         recency=recency,
         importance=importance,

@@ -44,8 +44,8 @@ STARS: Final = 5
 def score(
     similarity: float,
     recency: float,
-    importance: float,
     *,
+    importance: float,
     weights: ScoreWeights = DEFAULT_WEIGHTS,
 ) -> float:
     """The formula. Similarity 0.92, recency 0.95 and importance 0.8 give 1.03712."""

@@ -21,16 +21,13 @@ from memory_tool.errors import Degraded, InputError
 from memory_tool.filters import all_of
 from memory_tool.query import EVERYTHING, Answer, Filter, Hit, Query
 from memory_tool.query import Found as FoundMemory
-from memory_tool.scope import Scope
 from memory_tool.scope_words import ScopeWords
 from memory_tool.tool import MemoryTool
-from memory_tool.validation import check_embedding, check_text, check_time
+from memory_tool.validation import check_embedding, check_query, check_time
 
 LIMIT: Final = 5
 DEPTH: Final = 100
 """Least candidates of each arm: at 20, with nothing filled in, a tenth of the quality is lost."""
-
-QUERY_BYTES: Final = 100_000
 
 
 class Search:
@@ -45,11 +42,11 @@ class Search:
             InputError: The question, its scope, a filter or an option can't be.
         """
         self._tool = tool
-        self._text = check_text(query, "the query", longest=QUERY_BYTES)
+        self._text = check_query(query)
         self._options = options
         tz = zone_of(options.get("tz"), tool.settings.tz)
         scope, condition = tool.scope_and_filter(words, options.get("filters"), tz=tz)
-        self._scope: Scope = scope
+        self._scope = scope
         self._condition: Filter = all_of(condition, option_filter(options, tz))
         self._choice: Choice = choose(query, options.get("mode") or "auto")
         self._limit = checked_limit(options.get("limit", LIMIT), largest=LIMIT_MAX)
@@ -91,7 +88,7 @@ class Search:
         given = vector_of(self._options.get("query_embedding"))
         if given is None:
             return None
-        return check_embedding(given, self._tool.space, self._options.get("space"))
+        return check_embedding(given, self._tool.space, named=self._options.get("space"))
 
     def _rank(self, hits: Sequence[Hit], now: datetime) -> Sequence[Hit]:
         self._now = self._now or now.astimezone(UTC)

@@ -141,7 +141,7 @@ def scores(
     weights: FieldWeights = DEFAULT_WEIGHTS,
 ) -> tuple[float, ...]:
     """The score of each document, in their order; 0 for one that holds no term of the query."""
-    searches = _searches(query, statistics, parameters=parameters, weights=weights)
+    searches = _searches(query, statistics=statistics, parameters=parameters, weights=weights)
     return tuple(sum(search.score(document) for search in searches) for document in documents)
 
 
@@ -155,7 +155,9 @@ def best(
     weights: FieldWeights = DEFAULT_WEIGHTS,
 ) -> tuple[Candidate, ...]:
     """The ``depth`` best documents that hold a term of the query, best first."""
-    results = scores(query, documents, statistics=statistics, parameters=parameters, weights=weights)
+    results = scores(
+        query, documents, statistics=statistics, parameters=parameters, weights=weights
+    )
     return best_first(
         Candidate(
             ns_id=document.ns_id,

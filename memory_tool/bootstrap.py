@@ -1,14 +1,14 @@
-"""The composition root of the hands: settings in, tool out. The only file that knows the adapters."""
+"""The composition root of the hands: settings in, tool out. No other file knows the adapters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from memory_tool.adapters.data_folder import FolderLease, open_folder
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from memory_tool.adapters.hashing_embedder import HashingEmbedder
+from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.postgres_address import address_of, shown_address
@@ -20,6 +20,7 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
+from memory_tool.assembly import Stores
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.background import BackgroundApplier
@@ -29,7 +30,8 @@ from memory_tool.port_values import Patience
 from memory_tool.ports import Embedder, IndexTarget, KeywordIndex, VectorIndex
 from memory_tool.settings import Settings
 from memory_tool.text.tokenise import TOKENISER_VERSION
-from memory_tool.tool import MemoryTool, Stores, check_space
+from memory_tool.tool import MemoryTool
+from memory_tool.validation import check_space
 from memory_tool.write_changes import Decide
 from memory_tool.write_plan import decide_duplicates
 
@@ -89,7 +91,7 @@ def open_tool(
         SettingsError: A setting, the data folder or a database role is wrong.
     """
     stay_quiet_by_default()
-    stores = given.stores or _open_stores(settings, given, on_progress)
+    stores = given.stores or _open_stores(settings, given, on_progress=on_progress)
     tool = MemoryTool(stores, settings, decide=decide)
     if stores.background is not None:
         stores.background.start()
@@ -97,12 +99,12 @@ def open_tool(
     return tool
 
 
-def _open_stores(settings: Settings, given: Given, on_progress: Callable[[str], None]) -> Stores:
+def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str], None]) -> Stores:
     # First the server: where it runs as another user it makes the folder so that both can enter.
     database = _database(settings, on_progress)
     try:
         identity = open_folder(settings.data_dir)
-        return _joined(settings, given, identity, database)
+        return _joined(settings, given, identity=identity, database=database)
     except BaseException:
         database.close()
         raise
@@ -112,9 +114,9 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
     url = settings.database_url
     if url:
         return _Database(
-            app=address_of(url, Role.APP, url),
-            worker=address_of(url, Role.WORKER, settings.worker_database_url),
-            owner=address_of(url, Role.OWNER, settings.owner_database_url),
+            app=address_of(url, Role.APP, given=url),
+            worker=address_of(url, Role.WORKER, given=settings.worker_database_url),
+            owner=address_of(url, Role.OWNER, given=settings.owner_database_url),
             shown=shown_address(url),
         )
     server = EmbeddedPostgres(settings.data_dir, on_progress=on_progress)
@@ -134,7 +136,7 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
     )
 
 
-def _joined(settings: Settings, given: Given, identity: str, database: _Database) -> Stores:
+def _joined(settings: Settings, given: Given, *, identity: str, database: _Database) -> Stores:
     migrate(database.owner)
     app, worker = (
         PostgresPool(
@@ -157,8 +159,8 @@ def _joined(settings: Settings, given: Given, identity: str, database: _Database
     )
     keyword_index = given.keyword_index or _tantivy_index(settings, identity)
     targets = [
-        *_keyword_targets(settings, given, identity),
-        *_vector_targets(settings, given, log, vector_index),
+        *_keyword_targets(settings, given, identity=identity),
+        *_vector_targets(settings, given, log=log, index=vector_index),
     ]
     return Stores(
         records=records,
@@ -194,7 +196,7 @@ class _Remembered:
 
 
 def _vector_targets(
-    settings: Settings, given: Given, log: PostgresChangeLog, index: VectorIndex
+    settings: Settings, given: Given, *, log: PostgresChangeLog, index: VectorIndex
 ) -> list[IndexTarget]:
     if given.vector_index is not None:
         return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []
@@ -227,7 +229,7 @@ def _tantivy_index(settings: Settings, identity: str) -> KeywordIndex:
     )
 
 
-def _keyword_targets(settings: Settings, given: Given, identity: str) -> list[IndexTarget]:
+def _keyword_targets(settings: Settings, given: Given, *, identity: str) -> list[IndexTarget]:
     if given.keyword_index is not None:
         return [given.keyword_index] if isinstance(given.keyword_index, IndexTarget) else []
     from memory_tool.adapters.tantivy_target import TantivyTarget  # noqa: PLC0415 - extra `local`

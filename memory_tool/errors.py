@@ -10,7 +10,8 @@
 The docstring of a class is its message when none is given.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import ClassVar, Final, Literal
 
 Outcome = Literal["not_started", "committed", "unknown"]
 
@@ -30,7 +31,7 @@ class InputError(ThreefoldError):
 
 
 class ScopeRequired(InputError):
-    """Every call that touches memories names a scope: user_id, agent_id, project_id or namespace."""
+    """A call that touches memories names a scope: user_id, agent_id, project_id or namespace."""
 
 
 class InvalidScope(InputError):
@@ -58,7 +59,7 @@ class InvalidEmbedding(InputError):
 
 
 class SpaceMismatch(InputError):
-    """The embedding space differs from the one of this store; run `threefold reembed` to change it."""
+    """The embedding space differs from this store's; run `threefold reembed` to change it."""
 
 
 class TooLarge(InputError):
@@ -134,3 +135,17 @@ class Corrupt(ThreefoldError):
         """Keep the ``command`` that repairs."""
         super().__init__(message)
         self.command = command
+
+
+def error_named(name: str, message: str) -> ThreefoldError:
+    """The error that a failed result names; a plain one when there is no such class here."""
+    return _BY_NAME.get(name, ThreefoldError)(message)
+
+
+def _branch(kind: type[ThreefoldError]) -> Iterator[type[ThreefoldError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _branch(child)
+
+
+_BY_NAME: Final = {kind.__name__: kind for kind in _branch(ThreefoldError)}

@@ -36,6 +36,7 @@ def _order(candidate: Candidate) -> tuple[float, MemoryId, int]:
 def fuse(
     rankings: Mapping[Arm, Ranking],
     filled: Mapping[MemoryId, Candidate],
+    *,
     fusion: Fusion,
     outlines: Mapping[MemoryId, Outline],
 ) -> list[Hit]:
@@ -51,7 +52,7 @@ def fuse(
         relevances = _by_rank(rankings, fusion.k)
     else:
         weights = {Arm.VECTOR: fusion.vector, Arm.KEYWORD: fusion.keyword}
-        relevances = _by_score(rankings, filled, weights)
+        relevances = _by_score(rankings, filled, weights=weights)
     vector, keyword = rankings.get(Arm.VECTOR, {}), rankings.get(Arm.KEYWORD, {})
     hits = []
     for memory_id, relevance in relevances.items():
@@ -90,6 +91,7 @@ def _by_rank(rankings: Mapping[Arm, Ranking], k: int) -> dict[MemoryId, float]:
 def _by_score(
     rankings: Mapping[Arm, Ranking],
     filled: Mapping[MemoryId, Candidate],
+    *,
     weights: Mapping[Arm, float],
 ) -> dict[MemoryId, float]:
     used = {arm: weight for arm, weight in weights.items() if arm in rankings}
@@ -105,7 +107,7 @@ def _by_score(
 
 
 def _scaled(scores: Mapping[MemoryId, float], *, from_zero: bool) -> dict[MemoryId, float]:
-    """Scores in [0, 1]. BM25 has a true zero; cosines of one query fill a narrow band of their own."""
+    """Scores in [0, 1]. BM25 has a true zero; the cosines of one query fill a narrow band."""
     if not scores:
         return {}
     low = 0.0 if from_zero else min(scores.values())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memory_tool.scope import Namespace
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -145,15 +145,15 @@ class Patch:
 
     content: str | Unset = UNSET
     type: MemoryType | Unset = UNSET
-    importance: int | None | Unset = UNSET
+    importance: int | Unset | None = UNSET
     pinned: bool | Unset = UNSET
     confidence: float | Unset = UNSET
     source: Mapping[str, Json] | Unset = UNSET
     tags: tuple[str, ...] | Unset = UNSET
     metadata: Mapping[str, Json] | Unset = UNSET
-    occurred_at: datetime | None | Unset = UNSET
-    expires_at: datetime | None | Unset = UNSET
-    verified_at: datetime | None | Unset = UNSET
+    occurred_at: datetime | Unset | None = UNSET
+    expires_at: datetime | Unset | None = UNSET
+    verified_at: datetime | Unset | None = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,8 +234,11 @@ class ChangeBatch:
     store: str
 
 
-class ForeignHistory(Exception):  # noqa: N818 - a fact that appliers act upon, not a failure
-    """The target's base comes from another history than the truth's: rebuild it."""
+class ForeignHistory(Exception):
+    """The target's base comes from another history than the truth's: rebuild it.
+
+    A fact that appliers act upon, so it is none of the errors that callers see.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

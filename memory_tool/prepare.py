@@ -97,7 +97,7 @@ class Preparer:
         )
         if good.embedding is None:
             return good
-        unit = check_embedding(good.embedding, self._space(), good.space)
+        unit = check_embedding(good.embedding, self._space(), named=good.space)
         return dataclasses.replace(good, embedding=unit)
 
     def _checked(self, new: NewMemory) -> NewMemory | InputError:
@@ -137,9 +137,9 @@ class Preparer:
             tuple(
                 _chunk(
                     new,
-                    ordinal,
-                    span,
                     next(tokens),
+                    ordinal=ordinal,
+                    span=span,
                     vector=next(made) if new.embedding is None else new.embedding,
                 )
                 for ordinal, span in enumerate(parts)
@@ -159,7 +159,7 @@ class Preparer:
 
 
 def _chunk(
-    new: NewMemory, ordinal: int, span: Span, tokens: Tokens, *, vector: Vector | None
+    new: NewMemory, tokens: Tokens, *, ordinal: int, span: Span, vector: Vector | None
 ) -> Chunk:
     return Chunk(
         ordinal=ordinal,
@@ -182,7 +182,7 @@ def put_of(new: NewMemory, chunks: tuple[Chunk, ...]) -> Put:
         type=new.type or MemoryType.SEMANTIC,
         content_hash=digest,
         dedup_hash=digest if free else None,
-        extra=extra_tokens(new.tags, new.source, new.metadata),
+        extra=extra_tokens(new.tags, new.source, metadata=new.metadata),
         chunks=chunks,
     )
 

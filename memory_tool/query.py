@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from memory_tool.model import Memory, MemoryId, MemoryType, Vector
 from memory_tool.scope import Scope
 
-Scalar: TypeAlias = None | bool | int | float | str | datetime
+Scalar: TypeAlias = bool | int | float | str | datetime | None
 
 
 Operator = Literal[

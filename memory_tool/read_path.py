@@ -1,4 +1,4 @@
-"""One query out: ask the arms, overlay what is newer, check against the truth, fuse, rank, fetch."""
+"""One query out: ask the arms, add what is newer, check against the truth, fuse, rank, fetch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -81,7 +81,7 @@ class ReadPath:
             within=within,
             depth=query.depth,
         )
-        answer = self._widening(query, view, asked, rank)
+        answer = self._widening(query, view, asked=asked, rank=rank)
         notes = dict.fromkeys((*missing, *answer.degraded))
         return replace(answer, degraded=tuple(notes))
 
@@ -102,13 +102,15 @@ class ReadPath:
         with self._parts.store.snapshot(opening) as snapshot:
             return snapshot.matching_ids(query.filter, self._rules.within_ids)
 
-    def _widening(self, query: Query, view: ReadView, asked: Asked, rank: Rank) -> Answer:
+    def _widening(self, query: Query, view: ReadView, *, asked: Asked, rank: Rank) -> Answer:
         opened = self._open(view)
         answer, short = Answer(found=()), True
         for widening in WIDENINGS:
             wider = replace(asked, depth=asked.depth * widening)
-            proposed = self._ask(query, opened, wider)
-            answer, short = self._settle(query, view, wider, opened, proposed, rank=rank)
+            proposed = self._ask(query, opened, asked=wider)
+            answer, short = self._settle(
+                query, view, asked=wider, opened=opened, proposed=proposed, rank=rank
+            )
             if not short:
                 return answer
         note = Degradation(part="filter", reason="short: there may be more hits than are shown")
@@ -121,14 +123,14 @@ class ReadPath:
             pointer = view.pointers.get(parts.vector_index.target)
             opened.vector = parts.vector_index.view(pointer)
         except (Corrupt, Unavailable) as error:
-            self._give_up(opened, Arm.VECTOR, error)
+            self._give_up(opened, Arm.VECTOR, error=error)
         try:
             opened.keyword = parts.keyword_index.view()
         except (Corrupt, Unavailable) as error:
-            self._give_up(opened, Arm.KEYWORD, error)
+            self._give_up(opened, Arm.KEYWORD, error=error)
         return opened
 
-    def _give_up(self, opened: Opened, arm: Arm, error: Exception) -> None:
+    def _give_up(self, opened: Opened, arm: Arm, *, error: Exception) -> None:
         opened.fail(arm, f"the index can't be read ({error})")
         if isinstance(error, Corrupt):
             self._distrust(arm, str(error))
@@ -138,7 +140,9 @@ class ReadPath:
         index = parts.vector_index if arm is Arm.VECTOR else parts.keyword_index
         parts.distrust(index.target, reason)
 
-    def _ask(self, query: Query, opened: Opened, asked: Asked) -> Mapping[Arm, Sequence[Candidate]]:
+    def _ask(
+        self, query: Query, opened: Opened, *, asked: Asked
+    ) -> Mapping[Arm, Sequence[Candidate]]:
         """Both arms at once: the keyword arm in a thread, the vector arm here."""
         proposed: dict[Arm, Sequence[Candidate]] = {}
         waiting: Future[tuple[Candidate, ...]] | None = None
@@ -156,24 +160,24 @@ class ReadPath:
                     asked.vector, asked.ns_ids, depth=asked.depth, within=asked.within
                 )
             except (Corrupt, Unavailable) as error:
-                self._give_up(opened, Arm.VECTOR, error)
+                self._give_up(opened, Arm.VECTOR, error=error)
         if waiting is not None:
             try:
                 proposed[Arm.KEYWORD] = waiting.result(self._rules.arm_seconds)
             except TimeoutError:
                 opened.fail(Arm.KEYWORD, f"no answer within {self._rules.arm_seconds} s")
             except (Corrupt, Unavailable) as error:
-                self._give_up(opened, Arm.KEYWORD, error)
+                self._give_up(opened, Arm.KEYWORD, error=error)
         return proposed
 
     def _settle(
         self,
         query: Query,
         view: ReadView,
+        *,
         asked: Asked,
         opened: Opened,
         proposed: Mapping[Arm, Sequence[Candidate]],
-        *,
         rank: Rank,
     ) -> tuple[Answer, bool]:
         """The answer of this depth, and whether a deeper search might find more."""
@@ -193,7 +197,7 @@ class ReadPath:
         with self._parts.store.snapshot(opening) as snapshot:
             for arm in opened.strangers(snapshot.missing_marks, targets):
                 self._distrust(arm, "it comes from another history of the store")
-            settling = Settling(query, asked, opened, snapshot)
+            settling = Settling(query, asked, opened=opened, snapshot=snapshot)
             states = settling.overlay(started)
             if states is not None:
                 memo.keep(view.incarnation, states)

@@ -80,7 +80,7 @@ def read_scope(
     if words.namespaces is None:
         wanted = [_one(choice) for choice in _choices(words, filtered)]
     else:
-        wanted = _listed(words, words.namespaces, filtered)
+        wanted = _listed(words, words.namespaces, filtered=filtered)
     if len(wanted) > NAMED_MAX:
         raise TooManyNamespaces
     for namespace in wanted:
@@ -121,6 +121,7 @@ def _one(words: ScopeWords) -> Namespace:
 def _listed(
     words: ScopeWords,
     names: object,
+    *,
     filtered: Mapping[str, tuple[str, ...]],
 ) -> list[Namespace]:
     if filtered or any(getattr(words, word) is not None for word in (*_IDS, "namespace")):

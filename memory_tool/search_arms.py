@@ -15,7 +15,7 @@ from memory_tool.ports import KeywordView, Snapshot, VectorView
 from memory_tool.query import Arm, Candidate, Degradation
 
 EXACT_VECTORS: Final = 20_000
-"""Most vectors that are read from PostgreSQL for one search: about 15 MB and a tenth of a second."""
+"""Most vectors that are read from PostgreSQL for one search: 15 MB, a tenth of a second."""
 
 FALLBACK_CHUNKS: Final = 5_000
 """Most chunks that are scored in Python for one search."""
@@ -91,13 +91,13 @@ class Asked:
 
 
 def vector_answer(
-    asked: Asked, view: VectorView, proposed: Sequence[Candidate], states: States
+    asked: Asked, view: VectorView, *, proposed: Sequence[Candidate], states: States
 ) -> ArmAnswer:
     """The index's candidates, less what changed since, and what is newer than the index."""
     vector = asked.vector
     if vector is None:
         return ArmAnswer(candidates=())
-    changed = _changed(states, view.clock, Arm.VECTOR)
+    changed = _changed(states, view.clock, arm=Arm.VECTOR)
     kept = [found for found in proposed if found.memory_id not in changed]
     newer = [
         found
@@ -122,10 +122,10 @@ def vector_answer(
 
 
 def keyword_answer(
-    asked: Asked, view: KeywordView, proposed: Sequence[Candidate], states: States
+    asked: Asked, view: KeywordView, *, proposed: Sequence[Candidate], states: States
 ) -> ArmAnswer:
     """The index's candidates, less what changed since, and BM25 over what is newer."""
-    changed = _changed(states, view.clock, Arm.KEYWORD)
+    changed = _changed(states, view.clock, arm=Arm.KEYWORD)
     kept = [found for found in proposed if found.memory_id not in changed]
     newer = [
         tokens
@@ -135,11 +135,11 @@ def keyword_answer(
     if not newer:
         return ArmAnswer(candidates=tuple(kept))
     counts = view.term_documents(asked.terms)
-    scored = _bm25(asked, newer, counts)
+    scored = _bm25(asked, newer, counts=counts)
     return ArmAnswer(candidates=_cut([*kept, *scored], asked.depth))
 
 
-def vectors_from_truth(asked: Asked, snapshot: Snapshot, reason: str) -> ArmAnswer:
+def vectors_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmAnswer:
     """Exact search over stored embeddings, when the index can't answer."""
     vector = asked.vector
     if vector is None:
@@ -167,24 +167,24 @@ def vectors_from_truth(asked: Asked, snapshot: Snapshot, reason: str) -> ArmAnsw
     return ArmAnswer(candidates=_cut(found, asked.depth), similar=similar, degraded=(note,))
 
 
-def keywords_from_truth(asked: Asked, snapshot: Snapshot, reason: str) -> ArmAnswer:
+def keywords_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmAnswer:
     """BM25 over stored tokens, when the index can't answer."""
     chunks = snapshot.chunks_with(asked.terms, FALLBACK_CHUNKS) if asked.terms else ()
     if asked.within is not None:
         chunks = tuple(chunk for chunk in chunks if chunk.memory_id in asked.within)
-    scored = _bm25(asked, chunks, snapshot.term_documents(asked.terms))
+    scored = _bm25(asked, chunks, counts=snapshot.term_documents(asked.terms))
     note = Degradation(part="keyword", reason=f"{reason}; search in PostgreSQL instead")
     return ArmAnswer(candidates=_cut(scored, asked.depth), degraded=(note,))
 
 
 def _bm25(
-    asked: Asked, chunks: Sequence[ChunkTokens], counts: Mapping[str, int]
+    asked: Asked, chunks: Sequence[ChunkTokens], *, counts: Mapping[str, int]
 ) -> tuple[Candidate, ...]:
     statistics = CorpusStatistics.recorded(asked.keywords, chunks, term_documents=counts)
     return best(asked.keywords, chunks, statistics=statistics, depth=asked.depth)
 
 
-def _changed(states: States, clock: Callable[[int], int], arm: Arm) -> Mapping[MemoryId, object]:
+def _changed(states: States, clock: Callable[[int], int], *, arm: Arm) -> Mapping[MemoryId, object]:
     changed: dict[MemoryId, object] = {}
     for ns_id, state in states.items():
         changed.update(state.changed_above(clock(ns_id), arm))

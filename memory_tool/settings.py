@@ -157,7 +157,7 @@ def load_settings(
         if name not in kinds:
             raise SettingsError(_unknown(name, kinds))
     return Settings(
-        **{name: _converted(name, kinds[name], value) for name, value in values.items()}
+        **{name: _converted(name, value, kind=kinds[name]) for name, value in values.items()}
     )
 
 
@@ -177,7 +177,7 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for variable, value in variables.items():
         name = variable.removeprefix(PREFIX)
-        if name == variable or name == "CONFIG" or name.startswith(_FOREIGN):
+        if name in {variable, "CONFIG"} or name.startswith(_FOREIGN):
             continue
         if name.lower() in names:
             values[name.lower()] = value
@@ -200,7 +200,7 @@ _TRUE: Final = {"1", "true", "yes", "on"}
 _FALSE: Final = {"0", "false", "no", "off"}
 
 
-def _converted(name: str, kind: object, value: object) -> typing.Any:  # noqa: ANN401 - the type is that of the field
+def _converted(name: str, value: object, *, kind: object) -> typing.Any:  # noqa: ANN401 - the type is that of the field
     try:
         return _convert(kind, value)
     except (TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from memory_tool.model import MemoryId
 from memory_tool.overlay import OverlayState
 from memory_tool.port_values import OverlayRow
 from memory_tool.ports import Snapshot
-from memory_tool.query import Answer, Arm, Candidate, Degradation, Found, Hit, Outline, Query
+from memory_tool.query import Answer, Arm, Candidate, Found, Hit, Outline, Query
 from memory_tool.search_arms import (
     ArmAnswer,
     Asked,
@@ -36,7 +36,7 @@ _NUMBER: Final = {
 class Settling:
     """Candidates become hits: overlay, version check, completion, fusion, ranking, content."""
 
-    def __init__(self, query: Query, asked: Asked, opened: Opened, snapshot: Snapshot) -> None:
+    def __init__(self, query: Query, asked: Asked, *, opened: Opened, snapshot: Snapshot) -> None:
         self._query = query
         self._asked = asked
         self._opened = opened
@@ -53,31 +53,31 @@ class Settling:
         fresh = {ns_id: list(group) for ns_id, group in groupby(rows, key=lambda row: row.ns_id)}
         clocks = self._snapshot.clocks
         return {
-            ns_id: _extended(state, fresh.get(ns_id, ()), clocks.get(ns_id, 0))
+            ns_id: _extended(state, fresh.get(ns_id, ()), clock=clocks.get(ns_id, 0))
             for ns_id, state in started.items()
         }
 
     def collect(self, proposed: Mapping[Arm, Sequence[Candidate]], states: States | None) -> None:
         """Let each arm answer, and look up what may be seen of it."""
         for arm in self._query.strategy.arms:
-            self._answers[arm] = self._answer_of(arm, proposed.get(arm, ()), states)
+            self._answers[arm] = self._answer_of(arm, proposed.get(arm, ()), states=states)
         found = [answer.candidates for answer in self._answers.values()]
         self._full = any(len(candidates) >= self._asked.depth for candidates in found)
         ids = {candidate.memory_id for candidates in found for candidate in candidates}
         self._outlines = self._snapshot.outlines(list(ids), self._query.filter)
 
     def _answer_of(
-        self, arm: Arm, proposed: Sequence[Candidate], states: States | None
+        self, arm: Arm, proposed: Sequence[Candidate], *, states: States | None
     ) -> ArmAnswer:
         opened, asked = self._opened, self._asked
         reason = opened.reasons.get(arm) or (_BEHIND if states is None else None)
         if arm is Arm.VECTOR:
             if reason is None and opened.vector is not None and states is not None:
-                return vector_answer(asked, opened.vector, proposed, states)
-            return vectors_from_truth(asked, self._snapshot, reason or _BEHIND)
+                return vector_answer(asked, opened.vector, proposed=proposed, states=states)
+            return vectors_from_truth(asked, self._snapshot, reason=reason or _BEHIND)
         if reason is None and opened.keyword is not None and states is not None:
-            return keyword_answer(asked, opened.keyword, proposed, states)
-        return keywords_from_truth(asked, self._snapshot, reason or _BEHIND)
+            return keyword_answer(asked, opened.keyword, proposed=proposed, states=states)
+        return keywords_from_truth(asked, self._snapshot, reason=reason or _BEHIND)
 
     @property
     def is_short(self) -> bool:
@@ -89,7 +89,7 @@ class Settling:
         """Fuse, rank, and fetch the content of the page."""
         rankings = {arm: self._ranking(arm) for arm in self._answers}
         filled = self._filled(rankings)
-        hits = fuse(rankings, filled, self._query.strategy.fusion, self._outlines)
+        hits = fuse(rankings, filled, fusion=self._query.strategy.fusion, outlines=self._outlines)
         page = rank(hits, now)
         rows = self._snapshot.rows([hit.outline.id for hit in page])
         found = tuple(
@@ -128,6 +128,6 @@ class Settling:
         return {memory_id: found for memory_id, (_, found) in ranking(scored).items()}
 
 
-def _extended(state: OverlayState, rows: Sequence[OverlayRow], clock: int) -> OverlayState:
+def _extended(state: OverlayState, rows: Sequence[OverlayRow], *, clock: int) -> OverlayState:
     # The clock lies below the state's only when another thread's later snapshot made the state.
     return state.extended(rows, max(clock, state.upto))

@@ -1,16 +1,15 @@
 """MemoryTool, the front door of the hands: store, search, read, change, delete."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, tzinfo
 from types import TracebackType
 from typing import Any, Final, Self
 
+from memory_tool.assembly import Shared, Stores, read_path_of, write_path_of
 from memory_tool.embedding_cache import CachedEmbedder
-from memory_tool.errors import InputError, NotFound, SpaceMismatch, ThreefoldError
+from memory_tool.errors import InputError, NotFound, ThreefoldError
 from memory_tool.filters import all_of, parse_filter, split_scope
-from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.log import logger
 from memory_tool.metrics import Metrics
 from memory_tool.model import (
@@ -25,27 +24,16 @@ from memory_tool.model import (
     StoredRow,
     WriteResult,
 )
-from memory_tool.overlay import OverlayMemo
-from memory_tool.port_values import PageRequest, Pointer
-from memory_tool.ports import (
-    Embedder,
-    KeywordIndex,
-    RecordReader,
-    RecordStore,
-    SpaceRegistry,
-    VectorIndex,
-)
-from memory_tool.prepare import PrepareLimits, Preparer
-from memory_tool.query import Answer, Arm, Filter, Found, Query, Strategy, WeightedSum
-from memory_tool.read_path import ReadParts, ReadPath, ReadRules
-from memory_tool.retry import RetryPolicy
+from memory_tool.port_values import PageRequest
+from memory_tool.ports import RecordReader
+from memory_tool.query import Answer, Arm, Filter, Found, Hit, Query, Strategy, WeightedSum
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
 from memory_tool.settling import Rank
-from memory_tool.validation import checked_id, memory_type_of
+from memory_tool.validation import check_query, check_space, checked_id, memory_type_of
 from memory_tool.write_changes import Decide
-from memory_tool.write_path import WritePath, WriteRules, raise_if_failed
+from memory_tool.write_path import raise_if_failed
 from memory_tool.write_plan import decide_duplicates
 from memory_tool.write_queue import WriteQueue
 
@@ -55,29 +43,6 @@ HYBRID: Final = Strategy(
 _SCOPE_WORDS: Final = ("user_id", "agent_id", "project_id", "run_id", "namespace")
 _DELETE_PAGE: Final = 500
 _THREADS: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
-    """Everything that a tool works with, made by a composition root or by a test.
-
-    Attributes:
-        pointer: Which generation of the vector index is to be read, for health.
-        background: Applies to the indexes; ``None`` when somebody else does.
-        where: What is in use and where the data lies, for people: name to description.
-        closing: Called last when the tool is closed, in this order.
-    """
-
-    records: RecordStore
-    reader: RecordReader
-    spaces: SpaceRegistry
-    vector_index: VectorIndex
-    keyword_index: KeywordIndex
-    embedder: Embedder
-    pointer: Callable[[], Pointer | None] = lambda: None
-    background: BackgroundApplier | None = None
-    where: Mapping[str, str] = field(default_factory=dict)
-    closing: tuple[Callable[[], None], ...] = ()
 
 
 class MemoryTool:
@@ -96,57 +61,19 @@ class MemoryTool:
             stores.embedder, size=settings.embed_cache, batch=settings.embed_batch
         )
         self._space: EmbeddingSpace | None = None
-        retry = RetryPolicy(attempts=settings.retry_attempts, seconds=settings.retry_seconds)
-        self._write = self._write_path(retry, decide)
-        self._read = self._read_path(retry, self._executor)
+        shared = Shared(
+            settings=settings,
+            embedder=self._embedder,
+            executor=self._executor,
+            metrics=self.metrics,
+        )
+        self._write = write_path_of(stores, shared, space=self._recorded_space, decide=decide)
+        self._read = read_path_of(stores, shared)
         self._queue = WriteQueue(
             self._write.store, items=settings.group_items, seconds=settings.group_seconds
         )
         self._queue_failure: Exception | None = None
         self._closed = False
-
-    def _write_path(self, retry: RetryPolicy, decide: Decide) -> WritePath:
-        settings = self.settings
-        limits = PrepareLimits(
-            chunk_tokens=settings.chunk_tokens,
-            chunk_overlap=settings.chunk_overlap,
-            content_bytes=settings.content_bytes,
-            metadata_bytes=settings.metadata_bytes,
-        )
-        background = self._stores.background
-        return WritePath(
-            self._stores.records,
-            Preparer(
-                self._embedder, space=self._recorded_space, limits=limits, executor=self._executor
-            ),
-            rules=WriteRules(
-                limits=limits, retry=retry, group_items=settings.group_items, decide=decide
-            ),
-            metrics=self.metrics,
-            committed=background.wake if background else lambda: None,
-        )
-
-    def _read_path(self, retry: RetryPolicy, executor: Executor) -> ReadPath:
-        stores, settings = self._stores, self.settings
-        background = stores.background
-        return ReadPath(
-            ReadParts(
-                store=stores.records,
-                vector_index=stores.vector_index,
-                keyword_index=stores.keyword_index,
-                embedder=self._embedder,
-                executor=executor,
-                memo=OverlayMemo(),
-                distrust=background.distrust if background else lambda _target, _reason: None,
-            ),
-            rules=ReadRules(
-                retry=retry,
-                arm_seconds=settings.arm_seconds,
-                overlay_rows=settings.overlay_rows,
-                within_ids=settings.within_ids,
-            ),
-            metrics=self.metrics,
-        )
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -188,10 +115,16 @@ class MemoryTool:
     def retrieve_memories(
         self, query: str, filters: object = None, *, limit: int = 5
     ) -> tuple[Found, ...]:
-        """The ``limit`` most relevant memories; the scope words stand in ``filters``."""
+        """The ``limit`` most relevant memories; the scope words stand in ``filters``.
+
+        Raises:
+            InputError: The question, a filter or the scope can't be.
+            Unavailable: The record store can't be reached.
+        """
+        text = check_query(query)
         scope, condition = self.scope_and_filter(ScopeWords(), filters)
-        asked = Query(text=query, scope=scope, strategy=HYBRID, filter=condition, limit=limit)
-        return self.search(asked, lambda hits, _now: hits[:limit]).found
+        asked = Query(text=text, scope=scope, strategy=HYBRID, filter=condition, limit=limit)
+        return self.search(asked, lambda hits, _now: sorted(hits, key=_by_relevance)[:limit]).found
 
     def scope_and_filter(
         self, words: ScopeWords, filters: object, *, tz: tzinfo = UTC
@@ -284,8 +217,8 @@ class MemoryTool:
         self,
         scope: Scope,
         memory_id: MemoryId,
-        patch: Patch,
         *,
+        patch: Patch,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
     ) -> WriteResult:
@@ -294,7 +227,7 @@ class MemoryTool:
         return self._write.revise(
             found.namespace,
             found.id,
-            patch,
+            patch=patch,
             expected_version=expected_version,
             idempotency_key=idempotency_key,
         )
@@ -392,18 +325,8 @@ class MemoryTool:
         self.close()
 
 
-def check_space(recorded: EmbeddingSpace, given: EmbeddingSpace) -> None:
-    """Refuse vectors of another space than the store's.
-
-    Raises:
-        SpaceMismatch: Model, revision, dimension, prefixes or normalisation differ.
-    """
-    if recorded != given:
-        message = (
-            f"this store holds vectors of {recorded.name}, the embedder makes {given.name}: "
-            "open it with the recorded model, or run `threefold reembed --model …`"
-        )
-        raise SpaceMismatch(message)
+def _by_relevance(hit: Hit) -> tuple[float, MemoryId]:
+    return -hit.relevance, hit.outline.id
 
 
 def _words_of(metadata: Mapping[str, Json]) -> tuple[ScopeWords, Mapping[str, Json]]:

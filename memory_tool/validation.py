@@ -39,6 +39,9 @@ NAME_MAX: Final = 512
 STARS: Final = range(1, 6)
 NORM_MIN: Final = 1e-6
 
+QUERY_BYTES: Final = 100_000
+"""Longest question: a few pages. Whatever is longer is a text to be stored, not to be asked."""
+
 POSITION_MAX: Final = 2**31 - 1
 """Last position of a message in its conversation: PostgreSQL's int."""
 
@@ -75,6 +78,11 @@ def check_text(text: object, what: str, *, longest: int = NAME_MAX * 4) -> str:
     return text
 
 
+def check_query(text: object) -> str:
+    """A question that can be asked; see :func:`check_text`."""
+    return check_text(text, "the query", longest=QUERY_BYTES)
+
+
 def check_time(time: object, what: str) -> None:
     """An aware datetime or ``None``.
 
@@ -106,7 +114,7 @@ def check_json(value: object, what: str, *, largest: int) -> Mapping[str, Json]:
     if not isinstance(value, Mapping):
         message = f"{what} must be a mapping, not {type(value).__name__}"
         raise InputError(message)
-    plain = _plain(value, what, DEPTH_MAX)
+    plain = _plain(value, what, depth=DEPTH_MAX)
     size = len(json.dumps(plain, ensure_ascii=False).encode())
     if size > largest:
         message = f"{what} has {size:,} bytes of JSON, at most {largest:,} are allowed"
@@ -114,7 +122,7 @@ def check_json(value: object, what: str, *, largest: int) -> Mapping[str, Json]:
     return plain if isinstance(plain, dict) else {}
 
 
-def _plain(value: object, what: str, depth: int) -> Json:
+def _plain(value: object, what: str, *, depth: int) -> Json:
     if depth < 0:
         message = f"{what} is nested deeper than {DEPTH_MAX} levels"
         raise InputError(message)
@@ -128,7 +136,7 @@ def _plain(value: object, what: str, depth: int) -> Json:
             message = f"{what} holds U+{ord(found[0]):04X}"
             raise InvalidText(message)
         return value
-    return _plain_container(value, what, depth)
+    return _plain_container(value, what, depth=depth)
 
 
 def _plain_number(value: float, what: str) -> Json:
@@ -138,17 +146,17 @@ def _plain_number(value: float, what: str) -> Json:
     return value
 
 
-def _plain_container(value: object, what: str, depth: int) -> Json:
+def _plain_container(value: object, what: str, *, depth: int) -> Json:
     if isinstance(value, Mapping):
         plain: dict[str, Json] = {}
         for name, item in value.items():
             if not isinstance(name, str) or _UNSTORABLE.search(name):
                 message = f"{what} has a name that is no storable text: {name!r}"
                 raise InputError(message)
-            plain[name] = _plain(item, f"{what}.{name}"[:200], depth - 1)
+            plain[name] = _plain(item, f"{what}.{name}"[:200], depth=depth - 1)
         return plain
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_plain(item, what, depth - 1) for item in value]
+        return [_plain(item, what, depth=depth - 1) for item in value]
     message = f"{what} holds a {type(value).__name__}, which is no JSON"
     raise InputError(message)
 
@@ -240,7 +248,7 @@ def check_patch(patch: Patch, *, content_bytes: int, metadata_bytes: int) -> Non
             check_json(value, what, largest=metadata_bytes)
 
 
-def check_embedding(vector: object, space: EmbeddingSpace, named: str | None) -> Vector:
+def check_embedding(vector: object, space: EmbeddingSpace, *, named: str | None) -> Vector:
     """A unit vector of the space, from what a caller passed.
 
     Raises:
@@ -269,6 +277,20 @@ def check_embedding(vector: object, space: EmbeddingSpace, named: str | None) ->
         raise InvalidEmbedding(message)
     unit: Vector = (array / norm).astype(np.float32)
     return unit
+
+
+def check_space(recorded: EmbeddingSpace, given: EmbeddingSpace) -> None:
+    """Refuse vectors of another space than the store's.
+
+    Raises:
+        SpaceMismatch: Model, revision, dimension, prefixes or normalisation differ.
+    """
+    if recorded != given:
+        message = (
+            f"this store holds vectors of {recorded.name}, the embedder makes {given.name}: "
+            "open it with the recorded model, or run `threefold reembed --model …`"
+        )
+        raise SpaceMismatch(message)
 
 
 def checked_id(memory_id: object) -> MemoryId:

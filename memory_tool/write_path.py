@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memory_tool import errors
-from memory_tool.errors import InputError, ThreefoldError
+from memory_tool.errors import InputError, error_named
 from memory_tool.metrics import Metrics
 from memory_tool.model import (
     Memory,
@@ -110,8 +109,8 @@ class WritePath:
         self,
         namespace: Namespace,
         memory_id: MemoryId,
-        patch: Patch,
         *,
+        patch: Patch,
         expected_version: int | None = None,
         idempotency_key: str | None = None,
     ) -> WriteResult:
@@ -134,7 +133,9 @@ class WritePath:
             chunks=None if text is None else self._preparer.chunks(text),
         )
         request = request_hash(memory_id, patch, expected_version)
-        result = self._commit(namespace, [change], idempotency_key, request)[0]
+        result = self._commit(
+            namespace, [change], idempotency_key=idempotency_key, request=request
+        )[0]
         raise_if_failed(result)
         return result
 
@@ -147,7 +148,8 @@ class WritePath:
     ) -> tuple[WriteResult, ...]:
         """Delete memories in one commit; unknown ids give failed results."""
         changes = [Remove(memory_id=memory_id) for memory_id in dict.fromkeys(ids)]
-        return self._commit(namespace, changes, idempotency_key, request_hash(tuple(ids)))
+        request = request_hash(tuple(ids))
+        return self._commit(namespace, changes, idempotency_key=idempotency_key, request=request)
 
     def _groups(self, news: Sequence[NewMemory]) -> Iterator[Sequence[NewMemory]]:
         """Cut into groups in which no row is changed twice: a plan changes each row once."""
@@ -169,13 +171,16 @@ class WritePath:
     ) -> Sequence[WriteResult]:
         prepared = self._preparer.prepare(news)
         puts = [put for put in prepared if isinstance(put, Put)]
-        stored = iter(self._commit(namespace, puts, key, request) if puts else ())
+        stored = iter(
+            self._commit(namespace, puts, idempotency_key=key, request=request) if puts else ()
+        )
         return [refused(put) if isinstance(put, InputError) else next(stored) for put in prepared]
 
     def _commit(
         self,
         namespace: Namespace,
         changes: Sequence[Change],
+        *,
         idempotency_key: str | None,
         request: bytes,
     ) -> tuple[WriteResult, ...]:
@@ -202,7 +207,7 @@ class WritePath:
 
 
 def _extra_of(memory: Memory) -> str:
-    return extra_tokens(memory.tags, memory.source, memory.metadata)
+    return extra_tokens(memory.tags, memory.source, metadata=memory.metadata)
 
 
 def _row_of(new: NewMemory) -> object:
@@ -228,5 +233,4 @@ def raise_if_failed(result: WriteResult) -> None:
     if result.status is not Status.FAILED or result.error is None:
         return
     name, _, message = result.error.partition(": ")
-    kind = getattr(errors, name, ThreefoldError)
-    raise kind(message)
+    raise error_named(name, message)

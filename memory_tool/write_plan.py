@@ -156,7 +156,7 @@ class _Draft:
         if decision.verdict is Verdict.FAIL:
             message = f"the same text is already stored as {row.memory.id}"
             raise DuplicateMemory(message)
-        return self._rewrite(row, patch_of(put), put.content_hash, put.chunks)
+        return self._rewrite(row, patch_of(put), content_hash=put.content_hash, chunks=put.chunks)
 
     def _add(self, put: Put) -> WriteResult:
         row = new_row(put, self._existing, namespace=self.namespace, nseq=self._next)
@@ -179,12 +179,15 @@ class _Draft:
         if expected is not None and expected != row.memory.version:
             message = f"memory {row.memory.id} has version {row.memory.version}, not {expected}"
             raise VersionConflict(message)
-        return self._rewrite(row, change.patch, change.content_hash, change.chunks)
+        return self._rewrite(
+            row, change.patch, content_hash=change.content_hash, chunks=change.chunks
+        )
 
     def _rewrite(
         self,
         row: StoredRow,
         patch: Patch,
+        *,
         content_hash: bytes | None,
         chunks: tuple[Chunk, ...] | None,
     ) -> WriteResult:
@@ -205,7 +208,7 @@ class _Draft:
         if image.memory.content == row.memory.content:
             chunks = None
         elif content_hash is not None:
-            image = self._with_new_text(image, content_hash, chunks or ())
+            image = self._with_new_text(image, content_hash, chunks=chunks or ())
         self._record(RowChange(action="update", row=image, chunks=chunks, previous=row))
         return WriteResult(
             status=Status.UPDATED,
@@ -215,7 +218,7 @@ class _Draft:
         )
 
     def _with_new_text(
-        self, image: StoredRow, content_hash: bytes, chunks: tuple[Chunk, ...]
+        self, image: StoredRow, content_hash: bytes, *, chunks: tuple[Chunk, ...]
     ) -> StoredRow:
         unique = image.dedup_hash is not None
         twins = [

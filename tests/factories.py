@@ -83,7 +83,7 @@ def commit_of(
             existing,
             namespace=namespace,
             decide=decide_duplicates,
-            extra=lambda memory: extra_tokens(memory.tags, memory.source, memory.metadata),
+            extra=lambda memory: extra_tokens(memory.tags, memory.source, metadata=memory.metadata),
         )
 
     return Commit(

@@ -17,7 +17,7 @@ _EMPTY: Final = TargetBase(mark=None, clocks={})
 
 
 class Applier:
-    """Brings targets forward. Only the holder of the data folder's lease may run it. Thread safe."""
+    """Brings targets forward. Only the holder of the data folder's lease runs it. Thread safe."""
 
     def __init__(
         self,
@@ -58,14 +58,14 @@ class Applier:
         while True:
             base = self._known_base(target)
             pending = self._log.pending(base.clocks)
-            if not self._is_due(target.name, target.patience, pending, force=force):
+            if not self._is_due(target.name, target.patience, pending=pending, force=force):
                 return batches
-            if not self._apply(target, base, pending):
+            if not self._apply(target, base, pending=pending):
                 return batches
             batches += 1
             self._waiting_since.pop(target.name, None)
 
-    def _is_due(self, name: str, patience: Patience, pending: int, *, force: bool) -> bool:
+    def _is_due(self, name: str, patience: Patience, *, pending: int, force: bool) -> bool:
         if pending == 0:
             self._waiting_since.pop(name, None)
             return False
@@ -87,7 +87,7 @@ class Applier:
             self._reset(target, str(error))
             return _EMPTY
 
-    def _apply(self, target: IndexTarget, base: TargetBase, pending: int) -> bool:
+    def _apply(self, target: IndexTarget, base: TargetBase, *, pending: int) -> bool:
         try:
             with self._log.changes(
                 target.name, target.kind, base, BATCH_ROWS[target.kind]

@@ -1,4 +1,4 @@
-"""The thread of a process that applies to the targets of its data folder while it holds the lease."""
+"""The thread of a process that applies to the targets of its folder while it holds the lease."""
 
 import threading
 from typing import Final

@@ -7,7 +7,7 @@ from memory_tool.text.tokenise import tokenise
 
 
 def extra_tokens(
-    tags: Sequence[str], source: Mapping[str, Json], metadata: Mapping[str, Json]
+    tags: Sequence[str], source: Mapping[str, Json], *, metadata: Mapping[str, Json]
 ) -> str:
     """Words and bigrams of every string in them, joined by blanks; empty when there is none."""
     texts = [*tags, *_strings(source), *_strings(metadata)]

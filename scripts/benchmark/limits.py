@@ -1,4 +1,4 @@
-"""The limits: raw FAISS, raw Tantivy and raw PostgreSQL, doing the same with nothing around them."""
+"""The limits: raw FAISS, Tantivy and PostgreSQL, doing the same with nothing around them."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import faiss
 import numpy as np
@@ -30,7 +30,12 @@ class RawFaiss:
         """Build it and remember how long that took."""
         dimension = vectors.shape[1]
         self.index = faiss.IndexHNSWSQ(
-            dimension, faiss.ScalarQuantizer.QT_8bit, LINKS, faiss.METRIC_INNER_PRODUCT
+            dimension,
+            cast(
+                "faiss.ScalarQuantizer", faiss.ScalarQuantizer.QT_8bit
+            ),  # the stubs want another type
+            LINKS,
+            faiss.METRIC_INNER_PRODUCT,
         )
         self.index.hnsw.efConstruction = EF_CONSTRUCTION
         faiss.omp_set_num_threads(max(1, (os.cpu_count() or 1) - 1))
@@ -66,9 +71,11 @@ class RawTantivy:
     def __init__(self, texts: Sequence[str]) -> None:
         """Index the texts."""
         self._folder = Path(tempfile.mkdtemp(prefix="threefold-bench-"))
-        schema = tantivy.SchemaBuilder().add_text_field(
-            "words", tokenizer_name="raw_words", index_option="freq"
-        ).build()
+        schema = (
+            tantivy.SchemaBuilder()
+            .add_text_field("words", tokenizer_name="raw_words", index_option="freq")
+            .build()
+        )
         self._index = tantivy.Index(schema, path=str(self._folder))
         analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
         self._index.register_tokenizer("raw_words", analyzer)
@@ -104,15 +111,13 @@ TRUNCATE bench_row
 class RawPostgres:
     """A plain table in the product's own server: one row an insert, one fsync a commit."""
 
-    def __init__(
-        self, connection: psycopg.Connection[tuple[object, ...]], product: str
-    ) -> None:
+    def __init__(self, connection: psycopg.Connection[tuple[object, ...]], product: str) -> None:
         """Make the table; ``product`` is the address of the product's own database."""
         self._connection = connection
         self._product = product
         connection.execute(_TABLES)
 
-    def insert(self, memory_id: str, text: str, embedding: bytes) -> None:
+    def insert(self, memory_id: str, text: str, *, embedding: bytes) -> None:
         """One row, durable."""
         self._connection.execute(
             "INSERT INTO bench_row VALUES (%s, %s, %s)", (memory_id, text, embedding)
@@ -134,7 +139,6 @@ class RawPostgres:
             for row in rows:
                 copy.write_row(row)
         return time.perf_counter() - start
-
 
     def product_bytes(self) -> int:
         """Size of the product's database, vacuumed."""

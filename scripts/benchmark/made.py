@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memory_tool.model import EmbeddingSpace, Vector
 
@@ -15,6 +16,8 @@ SPREAD: Final = 0.6
 WORDS: Final = 20_000
 WORDS_A_TEXT: Final = 28
 ZIPF: Final = 1.3
+_SHORTEST: Final = 5
+"""Letters of a made word, before its last one: longer than any stop word."""
 
 SPACE: Final = EmbeddingSpace(model="made", dimension=DIMENSION)
 
@@ -29,7 +32,7 @@ class Made:
     question_vectors: Vector
 
 
-def make(size: int, questions: int, seed: int = 20_251_130) -> Made:
+def make(size: int, questions: int, *, seed: int = 20_251_130) -> Made:
     """``size`` memories of about 200 characters; each question is near one of them.
 
     Vectors lie in 2,000 clusters, each with a spread of rank 16 of its own, as the embeddings of
@@ -39,18 +42,18 @@ def make(size: int, questions: int, seed: int = 20_251_130) -> Made:
     centres = _unit(rng.standard_normal((CLUSTERS, DIMENSION)))
     bases = rng.standard_normal((CLUSTERS, RANK, DIMENSION)).astype(np.float32) / np.sqrt(DIMENSION)
     member = rng.integers(0, CLUSTERS, size)
-    vectors = _placed(rng, centres, bases, member)
+    vectors = _placed(rng, member, centres=centres, bases=bases)
     vocabulary = np.array([_word(number) for number in range(WORDS)])
     numbers = np.minimum(rng.zipf(ZIPF, (size, WORDS_A_TEXT)) - 1, WORDS - 1)
     texts = [f"{' '.join(vocabulary[row])} item{place}" for place, row in enumerate(numbers)]
     asked = rng.integers(0, size, questions)
-    near = _placed(rng, centres, bases, member[asked])
+    near = _placed(rng, member[asked], centres=centres, bases=bases)
     words = [" ".join(rng.choice(vocabulary[numbers[place]], 4)) for place in asked]
     return Made(texts=texts, vectors=vectors, questions=words, question_vectors=near)
 
 
 def _placed(
-    rng: np.random.Generator, centres: Vector, bases: Vector, member: "np.ndarray[tuple[int], np.dtype[np.int64]]"
+    rng: np.random.Generator, member: NDArray[np.int64], *, centres: Vector, bases: Vector
 ) -> Vector:
     placed = np.empty((len(member), DIMENSION), np.float32)
     for start in range(0, len(member), 4096):
@@ -61,15 +64,16 @@ def _placed(
     return _unit(placed)
 
 
-def _unit(vectors: "np.ndarray[tuple[int, int], np.dtype[np.float64]] | Vector") -> Vector:
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+def _unit(vectors: NDArray[np.float64] | Vector) -> Vector:
+    unit: Vector = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit
 
 
 def _word(number: int) -> str:
     """A word of its own for each number, so that stemming and stop words leave it alone."""
     letters = "bcdfgklmnpqrtvz"
     text = ""
-    while number or len(text) < 5:
+    while number or len(text) < _SHORTEST:
         number, rest = divmod(number, len(letters))
         text += letters[rest] + "aeiou"[rest % 5]
     return text + "x"

@@ -6,42 +6,54 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmark.limits import RawFaiss, RawFlat, RawPostgres, RawTantivy
-from benchmark.made import SPACE, Made, MadeEmbedder, make
-from benchmark.rows import Row, compared, median_of, seconds_of
 from memory_manage.manager import MemoryManage
+from memory_manage.results import Found
 from memory_tool.model import NewMemory, Vector
+from scripts.benchmark.limits import RawFaiss, RawFlat, RawPostgres, RawTantivy
+from scripts.benchmark.made import SPACE, Made, MadeEmbedder, make
+from scripts.benchmark.rows import Row, compared, median_of, seconds_of
 
 ROUNDS: Final = 3
 QUESTIONS: Final = 120
 SINGLES: Final = 200
 DEPTH: Final = 100
 LARGE: Final = ("bench", "large")
+SINGLE: Final = ("bench", "single")
 SMALL_NAMESPACES: Final = 100
 _CHECK_EVERY: Final = 0.05
+_BUCKETS: Final = 100
+_BUCKET: Final = 7
+"""Of a hundred buckets the one that is asked for: a filter that a hundredth of the rows meets."""
+
+Mode: TypeAlias = Literal["hybrid", "vector", "keyword"]
+Limit: TypeAlias = Callable[[], Sequence[Callable[[], object]]]
+"""Makes the raw calls that one of our searches is compared with, a call for each question."""
 
 
 def open_memory(data_dir: Path) -> MemoryManage:
     """The memory under measurement."""
-    return MemoryManage.open(data_dir=data_dir, embedder=MadeEmbedder(), on_progress=lambda _line: None)
+    return MemoryManage.open(
+        data_dir=data_dir, embedder=MadeEmbedder(), on_progress=lambda _line: None
+    )
 
 
-def news_of(made: Made, start: int, stop: int, *, bucket: bool = False) -> list[NewMemory]:
-    """A slice of the made memories, ready to be stored."""
+def news_of(made: Made, places: range, *, bucket: bool = False) -> list[NewMemory]:
+    """The made memories of these places, ready to be stored."""
     return [
         NewMemory(
             content=made.texts[place],
             embedding=made.vectors[place],
             space=SPACE.name,
-            metadata={"bucket": place % 100} if bucket else {},
+            metadata={"bucket": place % _BUCKETS} if bucket else {},
         )
-        for place in range(start, stop)
+        for place in places
     ]
 
 
@@ -71,7 +83,7 @@ class Bench:
 
     def _bulk(self, memory: MemoryManage, postgres: RawPostgres) -> list[Row]:
         self._say(f"storing {self._size:,} memories in one namespace")
-        news = news_of(self._made, 0, self._size, bucket=True)
+        news = news_of(self._made, range(self._size), bucket=True)
         start = time.perf_counter()
         memory.add_many(news, namespace=LARGE)
         deferred = time.perf_counter() - start
@@ -86,15 +98,30 @@ class Bench:
         self._faiss = RawFaiss(self._large, ef=128)
         self._say(f"storing {self._size:,} memories in {SMALL_NAMESPACES} namespaces")
         for number in range(SMALL_NAMESPACES):
-            part = news_of(self._made, number * self._small, (number + 1) * self._small)
+            first = number * self._small
+            part = news_of(self._made, range(first, first + self._small))
             memory.add_many(part, namespace=("bench", f"small-{number}"))
         bring_up_to_date(memory)
         return [
-            _rate("bulk add, index deferred", self._size, deferred, "COPY with vectors", copied),
-            _rate(
-                "bulk add, indexed", self._size, indexed, "raw HNSW build", self._faiss.build_seconds
+            self._rate(
+                "bulk add, index deferred", deferred, limit=copied, against="COPY with vectors"
+            ),
+            self._rate(
+                "bulk add, indexed",
+                indexed,
+                limit=self._faiss.build_seconds,
+                against="raw HNSW build",
             ),
         ]
+
+    def _rate(self, what: str, ours: float, *, limit: float, against: str) -> Row:
+        return Row(
+            what=what,
+            value=self._size / ours,
+            unit="memories/s",
+            against=against,
+            ratio=limit / ours,
+        )
 
     def _searches(self, memory: MemoryManage) -> list[Row]:
         self._say("searching")
@@ -102,22 +129,23 @@ class Bench:
         part = slice(0, self._small)
         flat, small_tantivy = RawFlat(self._large[part]), RawTantivy(self._made.texts[part])
         small = ("bench", "small-0")
-        arms = {
-            "vector": ([self._faiss_calls], [functools.partial(self._flat_calls, flat)]),
-            "keyword": (
-                [functools.partial(self._tantivy_calls, tantivy)],
-                [functools.partial(self._tantivy_calls, small_tantivy)],
-            ),
-        }
-        arms["hybrid"] = (
-            [*arms["vector"][0], *arms["keyword"][0]],
-            [*arms["vector"][1], *arms["keyword"][1]],
+        near: tuple[Limit, Limit] = self._faiss_calls, functools.partial(self._flat_calls, flat)
+        said: tuple[Limit, Limit] = (
+            functools.partial(self._tantivy_calls, tantivy),
+            functools.partial(self._tantivy_calls, small_tantivy),
         )
+        arms: Mapping[Mode, Sequence[tuple[Limit, Limit]]] = {
+            "hybrid": (near, said),
+            "vector": (near,),
+            "keyword": (said,),
+        }
         rows: list[Row] = []
-        for mode in ("hybrid", "vector", "keyword"):
-            large_limits, small_limits = arms[mode]
-            rows += self._search(memory, mode, LARGE, large_limits)
-            rows += self._search(memory, mode, small, small_limits, " in 1 % namespace")
+        for mode, limits in arms.items():
+            large_limits, small_limits = zip(*limits, strict=True)
+            rows += self._search(memory, mode, namespace=LARGE, limits=large_limits)
+            rows += self._search(
+                memory, mode, namespace=small, limits=small_limits, where=" in 1 % namespace"
+            )
         rows += self._filtered(memory)
         tantivy.close()
         small_tantivy.close()
@@ -126,23 +154,29 @@ class Bench:
     def _search(
         self,
         memory: MemoryManage,
-        mode: str,
+        mode: Mode,
+        *,
         namespace: tuple[str, ...],
-        limits: Sequence[Callable[[], Sequence[Callable[[], object]]]],
+        limits: Sequence[Limit],
         where: str = "",
     ) -> list[Row]:
-        ours = self._our_calls(memory, mode, namespace)
+        ours = self._our_calls(memory, mode, namespace=namespace)
         seconds_of(ours[:20])
         rounds = []
         for _ in range(ROUNDS):
             limit = sum(median_of(seconds_of(calls())) for calls in limits)
             rounds.append((seconds_of(ours), limit))
         names = {"vector": "raw FAISS", "keyword": "raw Tantivy", "hybrid": "raw FAISS + Tantivy"}
-        return compared(f"{mode} search{where}", rounds, names[mode])
+        return compared(f"{mode} search{where}", rounds, against=names[mode])
 
     def _our_calls(
-        self, memory: MemoryManage, mode: str, namespace: tuple[str, ...], **options: object
-    ) -> list[Callable[[], object]]:
+        self,
+        memory: MemoryManage,
+        mode: Mode,
+        *,
+        namespace: tuple[str, ...],
+        filters: Mapping[str, int] | None = None,
+    ) -> list[Callable[[], Found]]:
         return [
             functools.partial(
                 memory.search,
@@ -153,7 +187,7 @@ class Bench:
                 threshold=0.0,
                 query_embedding=vector,
                 space=SPACE.name,
-                **options,
+                filters=filters,
             )
             for question, vector in self._questions()
         ]
@@ -173,7 +207,7 @@ class Bench:
         return [functools.partial(tantivy.search, text, DEPTH) for text, _ in self._questions()]
 
     def _filtered(self, memory: MemoryManage) -> list[Row]:
-        calls = self._our_calls(memory, "hybrid", LARGE, filters={"bucket": 7})
+        calls = self._our_calls(memory, "hybrid", namespace=LARGE, filters={"bucket": _BUCKET})
         seconds_of(calls[:5])
         taken = seconds_of(calls[:40])
         value = median_of(taken) * 1000
@@ -183,12 +217,18 @@ class Bench:
         self._say("recall against exact search")
         everything = np.arange(self._size)
         small = np.arange(self._small)
-        bucket = everything[everything % 100 == 7]
+        bucket = everything[everything % _BUCKETS == _BUCKET]
         return [
-            self._recall(memory, "recall@10", LARGE, everything),
-            self._recall(memory, "recall@10 in 1 % namespace", ("bench", "small-0"), small),
+            self._recall(memory, "recall@10", namespace=LARGE, places=everything),
             self._recall(
-                memory, "recall@10 with a 1 % filter", LARGE, bucket, filters={"bucket": 7}
+                memory, "recall@10 in 1 % namespace", namespace=("bench", "small-0"), places=small
+            ),
+            self._recall(
+                memory,
+                "recall@10 with a 1 % filter",
+                namespace=LARGE,
+                places=bucket,
+                filters={"bucket": _BUCKET},
             ),
         ]
 
@@ -196,18 +236,18 @@ class Bench:
         self,
         memory: MemoryManage,
         what: str,
+        *,
         namespace: tuple[str, ...],
-        places: "np.ndarray[tuple[int], np.dtype[np.int64]]",
-        **options: object,
+        places: NDArray[np.int64],
+        filters: Mapping[str, int] | None = None,
     ) -> Row:
-        calls = self._our_calls(memory, "vector", namespace, **options)
+        calls = self._our_calls(memory, "vector", namespace=namespace, filters=filters)
         found = 0
         for call, (_, vector) in zip(calls, self._questions(), strict=True):
             scores = self._large[places] @ vector
             best = places[np.argsort(-scores)[:10]]
             wanted = {self._made.texts[place] for place in best}
-            answer = call()
-            found += len(wanted & {item.memory for item in answer})  # type: ignore[attr-defined] # a search's answer
+            found += len(wanted & {item.memory for item in call()})
         return Row(what=what, value=found / (10 * len(calls)), unit="share", against="exact search")
 
     def _singles(self, memory: MemoryManage, postgres: RawPostgres) -> list[Row]:
@@ -217,27 +257,25 @@ class Bench:
             texts = [f"single {number} {place} {uuid.uuid4().hex}" for place in range(SINGLES)]
             vector = self._made.vectors[number]
             raw_ids = [uuid.uuid4().hex for _ in texts]
-            blob = vector.astype("<f2").tobytes()
+            insert = functools.partial(postgres.insert, embedding=vector.astype("<f2").tobytes())
             raw = seconds_of(
-                [functools.partial(postgres.insert, raw_id, text, blob)
-                 for raw_id, text in zip(raw_ids, texts, strict=True)]
-            )  # fmt: skip
+                [
+                    functools.partial(insert, raw_id, text)
+                    for raw_id, text in zip(raw_ids, texts, strict=True)
+                ]
+            )
             ids: list[str] = []
-            add = functools.partial(self._add, memory, vector, ids)
-            adds.append((seconds_of([functools.partial(add, text) for text in texts]), median_of(raw)))
+            add = functools.partial(_add, memory, vector=vector, ids=ids)
+            ours = seconds_of([functools.partial(add, text) for text in texts])
+            adds.append((ours, median_of(raw)))
             gone = seconds_of([functools.partial(postgres.delete, raw_id) for raw_id in raw_ids])
-            calls = [functools.partial(memory.delete, one, namespace=("bench", "single")) for one in ids]
-            deletes.append((seconds_of(calls), median_of(gone)))
+            delete = functools.partial(memory.delete, namespace=SINGLE)
+            ours = seconds_of([functools.partial(delete, one) for one in ids])
+            deletes.append((ours, median_of(gone)))
         return [
-            *compared("durable add", adds, "one-row insert"),
-            *compared("delete", deletes, "one-row delete"),
+            *compared("durable add", adds, against="one-row insert"),
+            *compared("delete", deletes, against="one-row delete"),
         ]
-
-    def _add(self, memory: MemoryManage, vector: Vector, ids: list[str], text: str) -> None:
-        written = memory.add(
-            text, namespace=("bench", "single"), embedding=vector, space=SPACE.name
-        )
-        ids.append(written.id)
 
     def _reopen(self) -> list[Row]:
         self._say("reopening")
@@ -246,9 +284,7 @@ class Bench:
             start = time.perf_counter()
             memory = open_memory(self._data_dir)
             question, vector = next(self._questions())
-            memory.search(
-                question, namespace=LARGE, query_embedding=vector, space=SPACE.name
-            )
+            memory.search(question, namespace=LARGE, query_embedding=vector, space=SPACE.name)
             taken.append(time.perf_counter() - start)
             memory.close()
         value = median_of(taken) * 1000
@@ -256,14 +292,12 @@ class Bench:
 
     def _weights(self, postgres: RawPostgres) -> list[Row]:
         stored = self._size + SMALL_NAMESPACES * self._small
-        base, loaded = (
-            _anonymous_bytes(self._data_dir, searches) for searches in ("none", "all")
-        )
+        base, loaded = (_anonymous_bytes(self._data_dir, searches) for searches in ("none", "all"))
         folders = sum(
             file.stat().st_size
             for name in ("vectors", "keywords")
             for file in (self._data_dir / name).rglob("*")
-            if file.is_file() and "/gen-" not in str(file.parent) or _is_newest(file)
+            if (file.is_file() and "/gen-" not in str(file.parent)) or _is_newest(file)
         )
         return [
             Row(
@@ -279,6 +313,11 @@ class Bench:
         ]
 
 
+def _add(memory: MemoryManage, text: str, *, vector: Vector, ids: list[str]) -> None:
+    written = memory.add(text, namespace=SINGLE, embedding=vector, space=SPACE.name)
+    ids.append(written.id)
+
+
 def _is_newest(file: Path) -> bool:
     generations = sorted(file.parent.parent.glob("gen-*"))
     return bool(generations) and file.parent == generations[-1]
@@ -292,15 +331,9 @@ def _anonymous_bytes(data_dir: Path, searches: str) -> float:
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(script.parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(script.parents[2])},
     )
     return float(out.stdout.split()[-1])
-
-
-def _rate(what: str, count: int, ours: float, against: str, limit: float) -> Row:
-    return Row(
-        what=what, value=count / ours, unit="memories/s", against=against, ratio=limit / ours
-    )
 
 
 def bring_up_to_date(memory: MemoryManage) -> None:

@@ -78,6 +78,7 @@ def p95_of(values: Sequence[float]) -> float:
 def compared(
     what: str,
     rounds: Sequence[tuple[Sequence[float], float]],
+    *,
     against: str,
 ) -> list[Row]:
     """Rows from rounds of (our seconds, the limit's median seconds): the median of the ratios.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmark.made import DIMENSION, SPACE
-from benchmark.ours import LARGE, SMALL_NAMESPACES, open_memory
+from scripts.benchmark.made import DIMENSION, SPACE
+from scripts.benchmark.ours import LARGE, SMALL_NAMESPACES, open_memory
 
 
 def main() -> None:
@@ -18,9 +18,7 @@ def main() -> None:
         for namespace in namespaces if searches == "all" else []:
             for _ in range(5):
                 vector = rng.standard_normal(DIMENSION).astype(np.float32)
-                memory.search(
-                    "word", namespace=namespace, query_embedding=vector, space=SPACE.name
-                )
+                memory.search("word", namespace=namespace, query_embedding=vector, space=SPACE.name)
         lines = Path("/proc/self/smaps_rollup").read_text(encoding="ascii").splitlines()
     kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
     sys.stdout.write(f"{kilobytes * 1024}\n")

@@ -103,7 +103,7 @@ class OwnStore:
             vectors=manifest["rows"], chunks=counted[""], canaries=counted.get(CANARY, 0)
         )
 
-    def open(self, name: str = "one", **arguments: Any) -> MemoryManage:  # noqa: ANN401 - those of MemoryManage.open
+    def open(self, name: str = "one", /, **arguments: Any) -> MemoryManage:  # noqa: ANN401 - those of MemoryManage.open
         """Open it here; the test closes it."""
         return MemoryManage.open(
             on_progress=lambda _line: None, **{**self._settings(name), **arguments}

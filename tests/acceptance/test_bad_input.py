@@ -147,6 +147,19 @@ BAD_SCOPES: Final[Sequence[tuple[Mapping[str, Any], type[Exception]]]] = (
     ({"namespace": ("a",), "user_id": "a"}, InvalidScope),
     ({"user": "a"}, InputError),
 )
+BAD_PLACES_OF_A_LISTING: Final[Sequence[tuple[int, object]]] = (
+    (1, "2025-07-01T00:00:00"),
+    (1, None),
+    (2, "'; DROP TABLE memory; --"),
+    (2, "\0"),
+)
+BAD_PLACES_OF_A_SEARCH: Final[Sequence[tuple[int, object]]] = (
+    (1, -2),
+    (1, "2"),
+    (2, 10**9),
+    (3, "2025-07-01"),
+    (3, 5),
+)
 ODD_TEXTS: Final = (
     "'; DROP TABLE threefold.memory; --",
     "1' OR '1'='1",
@@ -171,7 +184,9 @@ ODD_TEXTS: Final = (
 
 @pytest.mark.parametrize(("text", "error"), BAD_TEXTS.values(), ids=BAD_TEXTS)
 def test_a_text_that_cannot_be_kept_is_refused(
-    mine: MemoryManage, text: Any, error: type[Exception]
+    mine: MemoryManage,
+    text: Any,  # noqa: ANN401 - its type may be what is wrong with it
+    error: type[Exception],
 ) -> None:
     """Everything that writes or asks refuses it, and nothing is stored."""
     with pytest.raises(error):
@@ -259,7 +274,10 @@ def test_one_bad_item_costs_its_neighbours_nothing(mine: MemoryManage) -> None:
 
 
 @pytest.mark.parametrize("many", ["a text", {"content": "a record"}, None, 5])
-def test_a_bulk_add_takes_a_list(mine: MemoryManage, many: Any) -> None:
+def test_a_bulk_add_takes_a_list(
+    mine: MemoryManage,
+    many: Any,  # noqa: ANN401 - its type is what is wrong with it
+) -> None:
     """A text in its place must not be stored letter by letter."""
     with pytest.raises(InputError):
         mine.add_many(many)
@@ -323,10 +341,10 @@ def test_a_cursor_that_was_tampered_with_is_refused(
     """A cursor is a caller's text like any other, however it is spelt."""
     mine.add_many([f"note {number}" for number in range(9)])
     listed, asked = mine.get_all(limit=2).cursor, mine.search("note", limit=2).cursor
-    for place, value in ((1, "2025-07-01T00:00:00"), (1, None), (2, "'; DROP"), (2, "\0")):
+    for place, value in BAD_PLACES_OF_A_LISTING:
         with pytest.raises(InvalidCursor):
             mine.get_all(cursor=tampered(listed, place, value))
-    for place, value in ((1, -2), (1, "2"), (2, 10**9), (3, "2025-07-01"), (3, 5)):
+    for place, value in BAD_PLACES_OF_A_SEARCH:
         with pytest.raises(InvalidCursor):
             mine.search("note", limit=2, cursor=tampered(asked, place, value))
     with pytest.raises(InvalidCursor):
@@ -350,5 +368,5 @@ def test_an_unknown_variable_is_named_with_the_nearest_known(
 
 def test_an_unknown_argument_is_named_with_the_nearest_known() -> None:
     """The same for the arguments of ``open``."""
-    with pytest.raises(SettingsError, match="databse_url.*database_url"):
+    with pytest.raises(SettingsError, match=r"databse_url.*database_url"):
         MemoryManage.open(databse_url="postgresql:///x")

@@ -9,6 +9,8 @@ import faiss
 import numpy as np
 import pytest
 
+from memory_tool.adapters.faiss_generation import BlockCache
+from memory_tool.adapters.faiss_graph import GraphPolicy, build_graph, measured_recall
 from memory_tool.adapters.faiss_manifest import Block, GraphNote
 from memory_tool.adapters.faiss_merge import Changes, plan_block
 from memory_tool.adapters.faiss_rows import Ids, RowTable
@@ -103,6 +105,7 @@ def test_a_graph_never_proposes_dead_rows(folder: Folder) -> None:
     expected = folder.history.exact(vectors[0], [1])
     assert len(found) == 10
     assert all(hit.memory_id in {place.memory_id for place in expected} for hit in found)
+    check_exact(view.search(vectors[0], [1], depth=50), expected, depth=50)
 
 
 def test_a_graph_grows_until_too_much_of_it_is_dead(folder: Folder) -> None:
@@ -181,11 +184,11 @@ def test_a_change_that_no_vector_shows_kills_no_row(folder: Folder) -> None:
     folder.history.put_all(1, units(100, 32))
     target = folder.target()
     folder.history.fold(target)
-    for number in range(50):
+    for number in range(20):
         folder.history.touch(1, number)
     folder.history.fold(target)
     assert (folder.block(1).clock, folder.block(1).dead, folder.block(1).runs) == (
-        150,
+        120,
         0,
         (100,),
     )
@@ -211,6 +214,37 @@ def test_a_small_cache_changes_no_answer(tmp_path: Path) -> None:
     for ns_ids in ([1], [2, 3], [4], [5, 1], [1, 2, 3, 4, 5]):
         found = view.search(query, ns_ids, depth=30)
         check_exact(found, folder.history.exact(query, ns_ids), depth=30)
+
+
+def test_the_cache_forgets_what_was_used_longest_ago() -> None:
+    """Its bytes are all that searching small namespaces may take."""
+    cache = BlockCache(2 * units(1, 16).nbytes)
+    made: list[int] = []
+
+    def used(key: int) -> None:
+        def make() -> Vector:
+            made.append(key)
+            return units(1, 16)
+
+        cache.get(key, make)
+
+    for key in (1, 2, 1, 3, 1, 2):
+        used(key)
+    assert made == [1, 2, 3, 2]
+
+
+def test_a_poor_graph_is_searched_wider() -> None:
+    """The width is chosen by what was measured: poor graphs cost time, not recall."""
+    halves = units(2000, 64).astype(np.float16)
+    alive = np.zeros(2000, np.bool_)
+    good, poor = (
+        measured_recall(
+            build_graph(halves, GraphPolicy(ef_construction=effort, threads=1)), halves, dead=alive
+        )
+        for effort in (200, 16)
+    )
+    assert (good[0], poor[0]) == (64, 128)
+    assert min(good[1], poor[1]) >= 0.98
 
 
 def test_halves_are_decoded_exactly() -> None:

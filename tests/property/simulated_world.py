@@ -114,7 +114,7 @@ class FaultyLog(ChangeLog):
         self._rng = rng
 
     def _may_die(self) -> None:
-        if self._rng.random() < 0.06:  # noqa: PLR2004 - one step in seventeen
+        if self._rng.random() < 0.06:  # one step in seventeen
             raise Crash
 
     def pending(self, clocks: Mapping[int, int]) -> int:
@@ -190,7 +190,7 @@ class World:
 
     def __init__(self, seed: int) -> None:
         """A fresh truth, two folders, four processes."""
-        self.rng = random.Random(seed)  # noqa: S311 - faults, not secrets
+        self.rng = random.Random(seed)
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
         self.truth = InMemoryStore(clock=lambda: self.now)
         self.store = InMemoryRecordStore(self.truth)
@@ -309,11 +309,11 @@ class World:
         taken = {other.memory.content for other in self.rows(row.memory.namespace).values()}
         patch = (
             Patch(content=text)
-            if text not in taken and self.rng.random() < 0.7  # noqa: PLR2004 - mostly the text
+            if text not in taken and self.rng.random() < 0.7  # mostly the text
             else Patch(metadata={"note": self.rng.choice(WORDS)})
         )
         try:
-            process.write.revise(row.memory.namespace, row.memory.id, patch)
+            process.write.revise(row.memory.namespace, row.memory.id, patch=patch)
         except Crash:
             # Whether it was written is not known to the caller, so neither is the text.
             self.acknowledged.pop(row.memory.id, None)
@@ -349,8 +349,6 @@ class World:
     ) -> dict[MemoryId, str]:
         """Everything that a search finds: text by id."""
         strategy = Strategy(name="sim", arms=arms, fusion=WeightedSum())
-        query = Query(
-            text=text, scope=Scope.of(scope), strategy=strategy, limit=ALL, depth=ALL
-        )
+        query = Query(text=text, scope=Scope.of(scope), strategy=strategy, limit=ALL, depth=ALL)
         answer = process.read.search(query, lambda hits, _now: hits)
         return {found.memory.id: found.memory.content for found in answer.found}

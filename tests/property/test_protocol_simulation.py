@@ -1,5 +1,6 @@
 """The protocol under faults: whatever happens, a search sees exactly what may be seen."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,10 +57,8 @@ class History:
 
     def apply(self) -> None:
         """One folder is brought forward, or its holder dies doing so."""
-        try:
+        with contextlib.suppress(Crash):
             self.world.apply(self.world.rng.choice(self.world.folders))
-        except Crash:
-            pass
 
     def save(self) -> None:
         """A backup of the truth, or of one folder."""
@@ -82,7 +81,7 @@ class History:
         """A folder's indexes are gone."""
         folder = self.world.rng.choice(self.world.folders)
         empty = World(0).folders[0]
-        if self.world.rng.random() < 0.5:  # noqa: PLR2004 - either of the two
+        if self.world.rng.random() < 0.5:  # either of the two
             folder.vectors.restore(empty.vectors.dump())
         else:
             folder.keywords.restore(empty.keywords.dump())
@@ -100,8 +99,7 @@ class History:
         world = self.world
         scope = world.rng.choice(NAMESPACES)
         visible = {
-            memory_id: row.memory.content
-            for memory_id, row in world.rows(*_covered(scope)).items()
+            memory_id: row.memory.content for memory_id, row in world.rows(*_covered(scope)).items()
         }
         assert world.search(process, "anything", Arm.VECTOR, scope=scope) == visible
         word = world.rng.choice(WORDS)

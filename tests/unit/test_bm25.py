@@ -147,10 +147,15 @@ def test_the_worked_values_of_the_parameters_hold() -> None:
     )
     query = KeywordQuery(words=("tea",), bigrams=())
     texts = ("tea a b c", "tea tea b c", "tea a b c d e f g")
-    once, twice, long = scores(query, [document(0, text) for text in texts], statistics)
+    once, twice, long = scores(query, [document(0, text) for text in texts], statistics=statistics)
     assert twice / once == pytest.approx(1.375)
     assert long / once == pytest.approx(0.71, abs=0.001)
-    (flat,) = scores(query, [document(0, texts[2])], statistics, parameters=Bm25Parameters(b=0.0))
+    (flat,) = scores(
+        query,
+        [document(0, texts[2])],
+        statistics=statistics,
+        parameters=Bm25Parameters(b=0.0),
+    )
     assert flat == pytest.approx(once)
 
 
@@ -175,9 +180,9 @@ def test_the_best_come_first_and_others_not_at_all() -> None:
 def test_nothing_is_found_in_nothing() -> None:
     """A fresh store has neither documents nor statistics."""
     query = KeywordQuery(words=("tea",), bigrams=())
-    statistics = CorpusStatistics.recorded(query, [], {})
-    assert best(query, [], statistics, depth=10) == ()
-    assert scores(query, [document(1, "tea")], statistics)[0] > 0
+    statistics = CorpusStatistics.recorded(query, [], term_documents={})
+    assert best(query, [], statistics=statistics, depth=10) == ()
+    assert scores(query, [document(1, "tea")], statistics=statistics)[0] > 0
 
 
 def test_recorded_counts_are_completed_by_what_is_newer() -> None:
@@ -188,13 +193,14 @@ def test_recorded_counts_are_completed_by_what_is_newer() -> None:
         document(3, "x"),
     ]
     query = KeywordQuery(words=("tea", "x"), bigrams=("茶叶",))
-    statistics = CorpusStatistics.recorded(query, documents, {"": 50, "x": 20})
+    statistics = CorpusStatistics.recorded(query, documents, term_documents={"": 50, "x": 20})
     assert statistics.documents == 50
     assert statistics.document_frequency["words"] == {"tea": 2, "x": 20}
     assert statistics.document_frequency["extra"] == {"tea": 0, "x": 20}
     assert statistics.document_frequency["bigrams"] == {"茶叶": 1}
     assert statistics.average_length["words"] == pytest.approx(4 / 3)
-    assert CorpusStatistics.recorded(query, documents, {"": 2}).documents == 3
+    younger = CorpusStatistics.recorded(query, documents, term_documents={"": 2})
+    assert younger.documents == 3
 
 
 def test_counts_that_contradict_each_other_keep_scores_positive() -> None:

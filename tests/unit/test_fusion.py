@@ -7,26 +7,37 @@ from memory_tool.model import MemoryId, MemoryType
 from memory_tool.query import Arm, Candidate, Outline, ReciprocalRank, WeightedSum
 
 
-def candidate(name: str, score: float, ordinal: int = 0) -> Candidate:
+def candidate(name: str, score: float, *, ordinal: int = 0) -> Candidate:
     """A chunk of the memory ``name``."""
     return Candidate(1, name, ordinal, 1, score)
 
 
 def outline(name: str) -> Outline:
     """Light columns of the memory ``name``."""
-    return Outline(name, 1, 1, 1, name.encode(), MemoryType.SEMANTIC, None, False, 1.0, 0.0)
+    return Outline(
+        id=name,
+        ns_id=1,
+        vector_nseq=1,
+        keyword_nseq=1,
+        content_hash=name.encode(),
+        type=MemoryType.SEMANTIC,
+        importance=None,
+        pinned=False,
+        confidence=1.0,
+        event_time=0.0,
+    )
 
 
 def fused(
-    vector: Ranking, keyword: Ranking, fusion: ReciprocalRank | WeightedSum, *filled: Candidate
+    vector: Ranking, keyword: Ranking, *filled: Candidate, fusion: ReciprocalRank | WeightedSum
 ) -> dict[MemoryId, float]:
     """Relevance by memory."""
     names = {*vector, *keyword}
     hits = fuse(
         {Arm.VECTOR: vector, Arm.KEYWORD: keyword},
         {found.memory_id: found for found in filled},
-        fusion,
-        {name: outline(name) for name in names},
+        fusion=fusion,
+        outlines={name: outline(name) for name in names},
     )
     return {hit.outline.id: hit.relevance for hit in hits}
 
@@ -47,11 +58,11 @@ def test_equal_scores_are_ordered_by_id() -> None:
 
 
 def test_reciprocal_rank_gives_the_textbook_values() -> None:
-    """k = 60; first in both arms is 1."""
+    """With k = 60; first in both arms is 1."""
     both = ranking([candidate("a", 9.0), candidate("b", 5.0)])
     one = ranking([candidate("a", 0.9)])
 
-    relevance = fused(one, both, ReciprocalRank(k=60))
+    relevance = fused(one, both, fusion=ReciprocalRank(k=60))
 
     assert relevance["a"] == pytest.approx(1.0)
     assert relevance["b"] == pytest.approx((1 / 62) / (2 / 61))
@@ -62,7 +73,7 @@ def test_a_weighted_sum_scales_each_arm() -> None:
     vector = ranking([candidate("a", 0.9), candidate("b", 0.8)])
     keyword = ranking([candidate("b", 4.0), candidate("a", 1.0)])
 
-    relevance = fused(vector, keyword, WeightedSum(vector=0.6, keyword=0.4))
+    relevance = fused(vector, keyword, fusion=WeightedSum(vector=0.6, keyword=0.4))
 
     assert relevance == pytest.approx({"a": 0.6 + 0.4 * 0.25, "b": 0.4})
 
@@ -72,7 +83,8 @@ def test_a_completed_similarity_counts_like_a_found_one() -> None:
     vector = ranking([candidate("a", 0.9), candidate("b", 0.7)])
     keyword = ranking([candidate("c", 2.0)])
 
-    relevance = fused(vector, keyword, WeightedSum(vector=0.6, keyword=0.4), candidate("c", 0.8))
+    weights = WeightedSum(vector=0.6, keyword=0.4)
+    relevance = fused(vector, keyword, candidate("c", 0.8), fusion=weights)
 
     assert relevance["c"] == pytest.approx(0.6 * 0.5 + 0.4)
 
@@ -82,8 +94,8 @@ def test_a_single_arm_uses_the_whole_scale() -> None:
     hits = fuse(
         {Arm.KEYWORD: ranking([candidate("a", 3.0)])},
         {},
-        WeightedSum(vector=0.6, keyword=0.4),
-        {"a": outline("a")},
+        fusion=WeightedSum(vector=0.6, keyword=0.4),
+        outlines={"a": outline("a")},
     )
 
     assert [hit.relevance for hit in hits] == [1.0]

@@ -12,10 +12,14 @@ EAST = np.array([1, 0], np.float32)
 NORTH = np.array([0, 1], np.float32)
 
 
-def row(name: str, number: int, vector: Vector | None = EAST, *, arm: int | None = None) -> OverlayRow:
+def row(
+    name: str, number: int, *, vector: Vector | None = EAST, arm: int | None = None
+) -> OverlayRow:
     """A live row of one chunk, or a deleted one for ``None``."""
     live = vector is not None
-    chunk = Chunk(ordinal=0, start=0, stop=1, language="en", words=name, bigrams="", embedding=vector)
+    chunk = Chunk(
+        ordinal=0, start=0, stop=1, language="en", words=name, bigrams="", embedding=vector
+    )
     return OverlayRow(
         ns_id=1,
         memory_id=name,
@@ -41,14 +45,14 @@ def fresh(base: int = 0) -> OverlayState:
 
 def test_rows_are_found_by_exact_inner_product() -> None:
     """A new memory is searched before any index knows it."""
-    state = fresh().extended([row("far", 1, NORTH), row("near", 2)], 2)
+    state = fresh().extended([row("far", 1, vector=NORTH), row("near", 2)], 2)
 
     assert names(state) == ["near", "far"]
 
 
 def test_a_changed_row_replaces_its_older_image() -> None:
     """One memory must not be found by what it used to say."""
-    state = fresh().extended([row("a", 1)], 1).extended([row("a", 2, NORTH)], 2)
+    state = fresh().extended([row("a", 1)], 1).extended([row("a", 2, vector=NORTH)], 2)
 
     found = state.nearest(EAST, above=0, depth=10, within=None)
     assert [(one.memory_id, one.version, one.score) for one in found] == [("a", 2, 0.0)]
@@ -56,7 +60,7 @@ def test_a_changed_row_replaces_its_older_image() -> None:
 
 def test_a_deleted_row_is_gone_but_known_as_changed() -> None:
     """An index that still holds it has to be overruled."""
-    state = fresh().extended([row("a", 1)], 1).extended([row("a", 2, None)], 2)
+    state = fresh().extended([row("a", 1)], 1).extended([row("a", 2, vector=None)], 2)
 
     assert names(state) == []
     assert list(state.changed_above(1, Arm.VECTOR)) == ["a"]
@@ -84,14 +88,11 @@ def test_two_searches_may_extend_the_same_state_apart() -> None:
     base = fresh().extended([row("a", 1)], 1)
 
     earlier = base.extended([row("b", 2)], 2)
-    later = base.extended([row("b", 3, NORTH), row("c", 4)], 4)
+    later = base.extended([row("b", 3, vector=NORTH), row("c", 4)], 4)
 
     assert sorted(names(earlier)) == ["a", "b"]
-    assert {one.memory_id: one.score for one in later.nearest(EAST, above=0, depth=9, within=None)} == {
-        "a": 1.0,
-        "b": 0.0,
-        "c": 1.0,
-    }
+    found = later.nearest(EAST, above=0, depth=9, within=None)
+    assert {one.memory_id: one.score for one in found} == {"a": 1.0, "b": 0.0, "c": 1.0}
 
 
 def test_the_memo_goes_on_where_the_last_search_ended() -> None:

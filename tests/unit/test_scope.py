@@ -65,7 +65,7 @@ def test_exact_reads_only_the_namespace_named() -> None:
 
 
 def test_segments_of_a_path_are_compared_whole() -> None:
-    """acme never reaches acme-corp."""
+    """Whoever may read acme may not read acme-corp."""
     scope = Scope.of(Namespace(path=("acme",)))
 
     assert scope.covers(Namespace(path=("acme", "notes")))

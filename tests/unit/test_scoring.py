@@ -9,12 +9,12 @@ DAY = 86_400.0
 
 def test_the_golden_value_is_1_03712() -> None:
     """The worked example of the material says 1.07; its own formula gives this."""
-    assert score(0.92, 0.95, 0.8) == pytest.approx(1.03712, abs=1e-12)
+    assert score(0.92, 0.95, importance=0.8) == pytest.approx(1.03712, abs=1e-12)
 
 
 def test_one_day_end_to_end_is_1_02592() -> None:
     """Recency after one day is 0.9, not the 0.95 of the example."""
-    assert score(0.92, recency_of(DAY), 0.8) == pytest.approx(1.02592, abs=1e-12)
+    assert score(0.92, recency_of(DAY), importance=0.8) == pytest.approx(1.02592, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ def test_stars_become_a_share(stars: int | None, share: float) -> None:
 
 def test_an_unrated_memory_has_the_factor_one() -> None:
     """0.8 + 0.5 x 0.4 = 1: not rating must not change a score."""
-    assert score(0.5, 0.5, importance_of(None)) == pytest.approx(0.5)
+    assert score(0.5, 0.5, importance=importance_of(None)) == pytest.approx(0.5)
 
 
 def test_weights_can_be_replaced() -> None:
     """Whoever wants no recency gets the similarity alone."""
     weights = ScoreWeights(similarity=1.0, recency=0.0)
 
-    assert score(0.7, 0.1, 0.5, weights=weights) == pytest.approx(0.7)
+    assert score(0.7, 0.1, importance=0.5, weights=weights) == pytest.approx(0.7)

@@ -133,7 +133,7 @@ def test_a_key_is_an_upsert_that_keeps_the_old_version() -> None:
 
 
 def test_an_expired_twin_makes_room_first() -> None:
-    """Its hash would stand in the way of the new row: it goes in the same commit, one number before."""
+    """Its hash would stand in the new row's way: it goes in the same commit, one number before."""
     made = plan(put("a"), rows=(stored("old", "a", expired=True),))
 
     assert [(change.action, change.row.memory.id, change.row.nseq) for change in made.changes] == [

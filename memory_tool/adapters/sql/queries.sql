@@ -1,3 +1,7 @@
+-- Every statement stands behind a line with its name. Lists of ids are taken apart by unnest and
+-- looked up in LATERAL subqueries with OFFSET 0, which can only be nested loops: neither a wrong
+-- statistic nor a missing one can turn "fetch these" into "read the whole namespace".
+
 -- name: open_write
 -- Make, name and lock a namespace; its clock, the answer already given, and the rows to look at.
 SELECT ns_id, nseq, now, request_hash, response, kept FROM threefold.open_write(
@@ -39,8 +43,8 @@ SELECT set_config('threefold.namespaces', %(named)s, true),
 -- name: missing_marks
 -- Targets whose mark this history does not know.
 SELECT used.target FROM unnest(%(targets)s::text[], %(marks)s::text[]) AS used (target, mark)
-WHERE NOT EXISTS (
-    SELECT FROM threefold.index_mark k WHERE k.target = used.target AND k.mark = used.mark)
+WHERE (SELECT k.mark FROM threefold.index_mark k
+       WHERE k.target = used.target AND k.mark = used.mark) IS NULL
 
 -- name: clocks
 -- The clocks of the transaction's namespaces.
@@ -69,18 +73,28 @@ WHERE (SELECT sum(greatest(c.nseq - b.nseq, 0))
 
 -- name: outlines
 -- The light columns of candidates that may be seen.
-SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
-       m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8
-FROM threefold.memory m
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  {condition}
+SELECT m.*
+FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
+           m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8
+    FROM threefold.memory m
+    WHERE m.id = wanted.id AND m.ns_id = ANY (%(ns_ids)s::bigint[])
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+      {condition}
+    OFFSET 0
+) m
 
 -- name: rows
 -- Whole rows that may be seen.
-SELECT to_jsonb(m) FROM threefold.memory m
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+SELECT to_jsonb(m)
+FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT * FROM threefold.memory m
+    WHERE m.id = wanted.id AND m.ns_id = ANY (%(ns_ids)s::bigint[])
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+    OFFSET 0
+) m
 
 -- name: matching_ids
 -- Ids of rows that may be seen and meet a condition.
@@ -101,12 +115,19 @@ LIMIT %(bound)s
 
 -- name: vectors_of
 -- Stored embeddings of some memories.
-SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
-FROM threefold.memory m
-JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  AND k.embedding IS NOT NULL
+SELECT m.ns_id, m.hex, k.ordinal, m.vector_nseq, k.embedding
+FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.vector_nseq
+    FROM threefold.memory m
+    WHERE m.id = wanted.id AND m.ns_id = ANY (%(ns_ids)s::bigint[])
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+    OFFSET 0
+) m
+CROSS JOIN LATERAL (
+    SELECT k.ordinal, k.embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+) k
 LIMIT %(bound)s
 
 -- name: all_vectors
@@ -146,9 +167,12 @@ ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 
 -- name: deleted_ids
 -- Those of these ids that were deleted and are not purged yet.
-SELECT encode(uuid_send(m.id), 'hex') FROM threefold.memory m
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.id = ANY (%(ids)s::uuid[])
-  AND m.state = 'deleted'
+SELECT m.hex
+FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT encode(uuid_send(m.id), 'hex') AS hex FROM threefold.memory m
+    WHERE m.id = wanted.id AND m.ns_id = ANY (%(ns_ids)s::bigint[]) AND m.state = 'deleted' OFFSET 0
+) m
 
 -- name: old_versions
 -- The kept versions of a memory, oldest first.
@@ -195,11 +219,13 @@ SELECT mark FROM threefold.index_mark WHERE target = %(target)s AND mark = %(mar
 INSERT INTO threefold.index_mark (target, mark) VALUES (%(target)s, %(mark)s)
 
 -- name: forget_marks
--- Forget marks that no index can carry any more: old, and not among the last thousand of a target.
+-- Forget marks that no index carries any more. A target that has to be rebuilt for it is safe.
 DELETE FROM threefold.index_mark k
-WHERE k.target = %(target)s AND k.made_at < now() - interval '4 days'
+WHERE k.target = %(target)s AND k.made_at < now() - interval '6 hours'
   AND k.seq < (SELECT l.seq FROM threefold.index_mark l WHERE l.target = %(target)s
                ORDER BY l.seq DESC OFFSET 1000 LIMIT 1)
+  AND NOT EXISTS (
+      SELECT FROM threefold.index_target t WHERE t.target = k.target AND t.mark = k.mark)
 
 -- name: changed_rows
 -- Rows whose own number lies above one and up to another in each namespace, with their chunks. Not

@@ -103,6 +103,8 @@ CREATE TABLE threefold.memory (
         OR (content = '' AND extra = '' AND dedup_hash IS NULL AND key IS NULL
             AND tags = '[]' AND source = '{}' AND metadata = '{}'))
 );
+-- A search fetches ids that may lie in any of a thousand namespaces.
+CREATE INDEX memory_id ON threefold.memory (id);
 -- All that an applier reads: what changed above a number.
 CREATE UNIQUE INDEX memory_log ON threefold.memory (ns_id, nseq);
 CREATE UNIQUE INDEX memory_dedup ON threefold.memory (ns_id, dedup_hash)

@@ -30,21 +30,21 @@ BEGIN
         WHERE i.ns_id = open_write.ns_id AND i.key_hash = wanted_key;
     now := clock_timestamp();
     RETURN NEXT;
+    -- The wall names the namespace; saying it twice would make the planner believe that a namespace
+    -- has no rows, and read all of it. A subquery with OFFSET is run for each element of the array.
     IF text_hashes IS NOT NULL THEN
-        FOR kept IN SELECT to_jsonb(m) FROM threefold.memory m
-            WHERE m.ns_id = open_write.ns_id AND m.dedup_hash = ANY (text_hashes)
-              AND m.dedup_hash IS NOT NULL
+        FOR kept IN SELECT to_jsonb(old) FROM unnest(text_hashes) AS wanted (hash) CROSS JOIN LATERAL
+            (SELECT * FROM threefold.memory m WHERE m.dedup_hash = wanted.hash OFFSET 0) old
         LOOP RETURN NEXT; END LOOP;
     END IF;
     IF key_hashes IS NOT NULL THEN
-        FOR kept IN SELECT to_jsonb(m) FROM threefold.memory m
-            WHERE m.ns_id = open_write.ns_id AND m.key_hash = ANY (key_hashes)
-              AND m.key_hash IS NOT NULL
+        FOR kept IN SELECT to_jsonb(old) FROM unnest(key_hashes) AS wanted (hash) CROSS JOIN LATERAL
+            (SELECT * FROM threefold.memory m WHERE m.key_hash = wanted.hash OFFSET 0) old
         LOOP RETURN NEXT; END LOOP;
     END IF;
     IF ids IS NOT NULL THEN
-        FOR kept IN SELECT to_jsonb(m) FROM threefold.memory m
-            WHERE m.ns_id = open_write.ns_id AND m.id = ANY (ids)
+        FOR kept IN SELECT to_jsonb(old) FROM unnest(ids) AS wanted (id) CROSS JOIN LATERAL
+            (SELECT * FROM threefold.memory m WHERE m.id = wanted.id OFFSET 0) old
         LOOP RETURN NEXT; END LOOP;
     END IF;
 END $$;

@@ -10,6 +10,7 @@ from memory_tool.errors import Corrupt, SettingsError
 from memory_tool.ports import Lease
 
 _IDENTITY: Final = "folder-id"
+_IDENTITY_BYTES: Final = 8
 _LOCK: Final = "applier.lock"
 
 
@@ -24,12 +25,12 @@ def open_folder(path: Path) -> str:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = path / _IDENTITY
         if not file.exists():
-            _write_once(file, secrets.token_hex(8))
+            _write_once(file, secrets.token_hex(_IDENTITY_BYTES))
         identity = file.read_text(encoding="ascii").strip()
     except OSError as error:
         message = f"the data folder {path} can't be used: {error.strerror}"
         raise SettingsError(message) from error
-    if len(identity) != 16:
+    if len(identity) != 2 * _IDENTITY_BYTES:
         message = f"{file} is damaged: remove the folder's indexes and open again"
         raise Corrupt(message)
     return identity

@@ -1,0 +1,133 @@
+"""What a tool is made of, and how its two paths are joined from it."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from memory_tool.metrics import Metrics
+from memory_tool.model import EmbeddingSpace
+from memory_tool.overlay import OverlayMemo
+from memory_tool.port_values import Pointer
+from memory_tool.ports import (
+    Embedder,
+    KeywordIndex,
+    RecordReader,
+    RecordStore,
+    SpaceRegistry,
+    VectorIndex,
+)
+from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.read_path import ReadParts, ReadPath, ReadRules
+from memory_tool.retry import RetryPolicy
+from memory_tool.settings import Settings
+from memory_tool.write_changes import Decide
+from memory_tool.write_path import WritePath, WriteRules
+
+
+class Background(Protocol):
+    """Whoever brings the indexes forward while callers read and write."""
+
+    def start(self) -> None:
+        """Begin. Called once."""
+        ...
+
+    def wake(self) -> None:
+        """There is something to apply."""
+        ...
+
+    def distrust(self, target: str, reason: str) -> None:
+        """A search found an index that must be rebuilt."""
+        ...
+
+    def apply_now(self) -> bool:
+        """Apply everything pending; ``False`` when another process does it."""
+        ...
+
+    def close(self) -> None:
+        """Stop. May be called twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stores:
+    """Everything that a tool works with, made by a composition root or by a test.
+
+    Attributes:
+        pointer: Which generation of the vector index is to be read, for health.
+        background: Applies to the indexes; ``None`` when somebody else does.
+        where: What is in use and where the data lies, for people: name to description.
+        closing: Called last when the tool is closed, in this order.
+    """
+
+    records: RecordStore
+    reader: RecordReader
+    spaces: SpaceRegistry
+    vector_index: VectorIndex
+    keyword_index: KeywordIndex
+    embedder: Embedder
+    pointer: Callable[[], Pointer | None] = lambda: None
+    background: Background | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    closing: tuple[Callable[[], None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What both paths of one tool use."""
+
+    settings: Settings
+    embedder: Embedder
+    executor: Executor
+    metrics: Metrics
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """How patient both are."""
+        settings = self.settings
+        return RetryPolicy(attempts=settings.retry_attempts, seconds=settings.retry_seconds)
+
+
+def write_path_of(
+    stores: Stores, shared: Shared, *, space: Callable[[], EmbeddingSpace], decide: Decide
+) -> WritePath:
+    """The way down; ``space`` is the recorded one, ``decide`` the rule for duplicates."""
+    settings, background = shared.settings, stores.background
+    limits = PrepareLimits(
+        chunk_tokens=settings.chunk_tokens,
+        chunk_overlap=settings.chunk_overlap,
+        content_bytes=settings.content_bytes,
+        metadata_bytes=settings.metadata_bytes,
+    )
+    return WritePath(
+        stores.records,
+        Preparer(shared.embedder, space=space, limits=limits, executor=shared.executor),
+        rules=WriteRules(
+            limits=limits, retry=shared.retry, group_items=settings.group_items, decide=decide
+        ),
+        metrics=shared.metrics,
+        committed=background.wake if background else lambda: None,
+    )
+
+
+def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
+    """The way up."""
+    settings, background = shared.settings, stores.background
+    return ReadPath(
+        ReadParts(
+            store=stores.records,
+            vector_index=stores.vector_index,
+            keyword_index=stores.keyword_index,
+            embedder=shared.embedder,
+            executor=shared.executor,
+            memo=OverlayMemo(),
+            distrust=background.distrust if background else lambda _target, _reason: None,
+        ),
+        rules=ReadRules(
+            retry=shared.retry,
+            arm_seconds=settings.arm_seconds,
+            overlay_rows=settings.overlay_rows,
+            within_ids=settings.within_ids,
+        ),
+        metrics=shared.metrics,
+    )
