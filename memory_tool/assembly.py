@@ -15,6 +15,7 @@ from memory_tool.ports import (
     RecordReader,
     RecordStore,
     SpaceRegistry,
+    VectorGaps,
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer
@@ -40,6 +41,10 @@ class Background(Protocol):
         """A search found an index that must be rebuilt."""
         ...
 
+    def also(self, chore: Callable[[], object]) -> None:
+        """Do this too from time to time, as the only process of the folder."""
+        ...
+
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process does it."""
         ...
@@ -55,6 +60,7 @@ class Stores:
 
     Attributes:
         pointer: Which generation of the vector index is to be read, for health.
+        gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
@@ -67,6 +73,7 @@ class Stores:
     keyword_index: KeywordIndex
     embedder: Embedder
     pointer: Callable[[], Pointer | None] = lambda: None
+    gaps: VectorGaps | None = None
     background: Background | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()

@@ -23,6 +23,7 @@ from memory_tool.adapters.sentence_transformer_embedder import SentenceTransform
 from memory_tool.assembly import Stores
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
@@ -94,6 +95,8 @@ def open_tool(
     stores = given.stores or _open_stores(settings, given, on_progress=on_progress)
     tool = MemoryTool(stores, settings, decide=decide)
     if stores.background is not None:
+        if stores.gaps is not None:
+            stores.background.also(Backfill(stores.gaps, tool.complete).run)
         stores.background.start()
     logger().info("opened", where=dict(stores.where))
     return tool
@@ -170,6 +173,7 @@ def _joined(settings: Settings, given: Given, *, identity: str, database: _Datab
         keyword_index=keyword_index,
         embedder=embedder,
         pointer=lambda: log.pointer(vector_index.target),
+        gaps=log,
         background=BackgroundApplier(Applier(log, targets), FolderLease(settings.data_dir)),
         where={
             "records": database.shown,

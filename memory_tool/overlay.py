@@ -83,7 +83,7 @@ class OverlayState:
     def nearest(
         self, vector: Vector, *, above: int, depth: int, within: frozenset[MemoryId] | None
     ) -> list[Candidate]:
-        """The ``depth`` best live chunks with a ``vector_nseq`` above ``above``, by inner product."""
+        """The ``depth`` best live chunks above a ``vector_nseq``, by inner product."""
         if self.log is None:
             return []
         current = np.flatnonzero(self.numbers > above)

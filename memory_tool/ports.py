@@ -366,6 +366,14 @@ class IndexTarget(Protocol):
         ...
 
 
+class VectorGaps(Protocol):
+    """Which memories wait for their vectors, over all namespaces."""
+
+    def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
+        """Live rows with a chunk that has none, grouped by namespace, at most ``limit``."""
+        ...
+
+
 class Lease(Protocol):
     """The right to apply to the targets of one data folder."""
 

@@ -76,6 +76,11 @@ class MemoryTool:
         self._closed = False
 
     @property
+    def stores(self) -> Stores:
+        """What it works with."""
+        return self._stores
+
+    @property
     def space(self) -> EmbeddingSpace:
         """The space of the embedder in use."""
         return self._embedder.space
@@ -271,6 +276,10 @@ class MemoryTool:
             "cache_hit_rate": self._embedder.hits / asked if asked else 0.0,
             **self._reader.counts(),
         }
+
+    def complete(self, rows: Sequence[StoredRow]) -> int:
+        """See :meth:`memory_tool.write_path.WritePath.complete`."""
+        return self._write.complete(rows)
 
     def apply_now(self) -> bool:
         """Bring the indexes forward now; ``False`` when another process does it."""

@@ -53,6 +53,15 @@ class Remove:
     memory_id: MemoryId
 
 
-Change: TypeAlias = Put | Revise | Remove
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """The vectors that a memory lacks, if it still says the text with this hash."""
+
+    memory_id: MemoryId
+    content_hash: bytes
+    chunks: tuple[Chunk, ...]
+
+
+Change: TypeAlias = Put | Revise | Remove | Complete
 Extra: TypeAlias = Callable[[Memory], str]
 """Tokens of what stands beside the text of a memory: tags, source path, metadata strings."""

@@ -1,5 +1,6 @@
 """One memory in: prepare, plan under the namespace's lock, one commit, acknowledge."""
 
+import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from memory_tool.model import (
     OnDuplicate,
     Patch,
     Status,
+    StoredRow,
     Unset,
     WriteResult,
 )
@@ -25,7 +27,7 @@ from memory_tool.scope import Namespace
 from memory_tool.text.extra import extra_tokens
 from memory_tool.text.normalise import content_hash
 from memory_tool.validation import check_patch, check_text
-from memory_tool.write_changes import Change, Decide, Put, Remove, Revise
+from memory_tool.write_changes import Change, Complete, Decide, Put, Remove, Revise
 from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes
 
 GROUP_ITEMS: Final = 50
@@ -151,6 +153,24 @@ class WritePath:
         request = request_hash(tuple(ids))
         return self._commit(namespace, changes, idempotency_key=idempotency_key, request=request)
 
+    def complete(self, rows: Sequence[StoredRow]) -> int:
+        """Give memories the vectors that they lack; how many got them."""
+        done = 0
+        for namespace, group in itertools.groupby(rows, key=lambda row: row.memory.namespace):
+            changes = [
+                Complete(
+                    memory_id=row.memory.id,
+                    content_hash=row.content_hash,
+                    chunks=self._preparer.chunks(row.memory.content),
+                )
+                for row in group
+            ]
+            whole = [change for change in changes if _is_whole(change)]
+            if whole:
+                self._commit(namespace, whole, idempotency_key=None, request=b"-")
+            done += len(whole)
+        return done
+
     def _groups(self, news: Sequence[NewMemory]) -> Iterator[Sequence[NewMemory]]:
         """Cut into groups in which no row is changed twice: a plan changes each row once."""
         group: list[NewMemory] = []
@@ -226,6 +246,10 @@ def _check_key(idempotency_key: object) -> None:
 def refused(error: InputError) -> WriteResult:
     """The result of a memory that can't be stored."""
     return WriteResult(status=Status.FAILED, error=f"{type(error).__name__}: {error}")
+
+
+def _is_whole(change: Complete) -> bool:
+    return all(chunk.embedding is not None for chunk in change.chunks)
 
 
 def raise_if_failed(result: WriteResult) -> None:

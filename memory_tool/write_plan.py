@@ -24,7 +24,7 @@ from memory_tool.model import (
 from memory_tool.port_values import Existing, Lookup, RowChange, WritePlan
 from memory_tool.row_images import is_expired, new_row, patch_of, revised_row, tombstone
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Change, Decide, Extra, Put, Remove, Revise
+from memory_tool.write_changes import Change, Complete, Decide, Extra, Put, Remove, Revise
 
 PENDING: Final[Mapping[str, str]] = {
     "postgres": "written",
@@ -104,6 +104,8 @@ class _Draft:
                 return self._put(change)
             if isinstance(change, Revise):
                 return self._revise(change)
+            if isinstance(change, Complete):
+                return self._complete(change)
             return self._remove(change)
         except ThreefoldError as error:
             return WriteResult(
@@ -244,6 +246,18 @@ class _Draft:
             dedup_hash=content_hash if unique else None,
             chunk_high=max(image.chunk_high, len(chunks)),
         )
+
+    def _complete(self, change: Complete) -> WriteResult:
+        row = self._live(change.memory_id)
+        result = WriteResult(
+            status=Status.UPDATED, id=row.memory.id, version=row.memory.version, stores=PENDING
+        )
+        if row.content_hash != change.content_hash:
+            # It was changed since, and its new text was embedded then.
+            return dataclasses.replace(result, status=Status.DUPLICATE)
+        image = dataclasses.replace(row, nseq=self._next, vector_nseq=self._next)
+        self._record(RowChange(action="embed", row=image, chunks=change.chunks))
+        return result
 
     def _remove(self, change: Remove) -> WriteResult:
         row = self._rows.get(change.memory_id)

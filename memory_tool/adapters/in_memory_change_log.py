@@ -7,16 +7,21 @@ from contextlib import contextmanager
 from typing import Literal
 
 from memory_tool.adapters.in_memory_snapshot import changed_above
-from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, StoreState
+from memory_tool.adapters.in_memory_state import (
+    InMemoryStore,
+    NamespaceState,
+    StoreState,
+    is_visible,
+)
 from memory_tool.errors import Unavailable
 from memory_tool.model import State, StoredRow
 from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
-from memory_tool.ports import ChangeLog
+from memory_tool.ports import ChangeLog, VectorGaps
 
 Kind = Literal["vector", "keyword"]
 
 
-class InMemoryChangeLog(ChangeLog):
+class InMemoryChangeLog(ChangeLog, VectorGaps):
     """See :class:`memory_tool.ports.ChangeLog`."""
 
     def __init__(self, store: InMemoryStore) -> None:
@@ -30,6 +35,17 @@ class InMemoryChangeLog(ChangeLog):
     def knows(self, target: str, mark: str) -> bool:
         """See :meth:`memory_tool.ports.ChangeLog.knows`."""
         return (target, mark) in self._store.state.marks
+
+    def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
+        """See :meth:`memory_tool.ports.VectorGaps.without_vectors`."""
+        found = [
+            row
+            for space in self._store.state.namespaces.values()
+            for memory_id, row in space.rows.items()
+            if is_visible(row, self._store.now())
+            and any(chunk.embedding is None for chunk in space.chunks.get(memory_id, ()))
+        ]
+        return tuple(found[:limit])
 
     @contextmanager
     def changes(

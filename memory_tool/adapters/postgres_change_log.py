@@ -11,9 +11,18 @@ from typing import Final, Literal, cast
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
-from memory_tool.adapters.postgres_rows import Record, chunk_of, number_array, space_of
+from memory_tool.adapters.postgres_rows import (
+    Image,
+    Record,
+    chunk_of,
+    number_array,
+    row_of_image,
+    space_of,
+)
+from memory_tool.model import StoredRow
 from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
-from memory_tool.ports import ChangeLog
+from memory_tool.ports import ChangeLog, VectorGaps
+from memory_tool.scope import Namespace
 
 _NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 # What the other index doesn't hold stays in the database.
@@ -27,8 +36,8 @@ _OVERLAP: Final = timedelta(minutes=1)
 """A transaction may commit up to this long after the moment that its clock row names."""
 
 
-class PostgresChangeLog(ChangeLog):
-    """See :class:`memory_tool.ports.ChangeLog`."""
+class PostgresChangeLog(ChangeLog, VectorGaps):
+    """See :class:`memory_tool.ports.ChangeLog` and :class:`memory_tool.ports.VectorGaps`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
@@ -51,6 +60,19 @@ class PostgresChangeLog(ChangeLog):
                 statement("known_mark"), {"target": target, "mark": mark}
             ).fetchone()
         return bool(record and record[0])
+
+    def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
+        """See :meth:`memory_tool.ports.VectorGaps.without_vectors`."""
+        with self._pool.connection() as connection:
+            records = cast(
+                "list[tuple[Image, str]]",
+                connection.execute(statement("without_vectors"), {"bound": limit}).fetchall(),
+            )
+        rows = (
+            row_of_image(image, {image["ns_id"]: Namespace.from_address(address)})
+            for image, address in records
+        )
+        return tuple(sorted(rows, key=lambda row: row.ns_id))
 
     def _look(self) -> None:
         """Bring the clocks up to date: those changed since the last look, or all now and then."""

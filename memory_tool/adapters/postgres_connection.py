@@ -125,9 +125,11 @@ class PostgresPool:
                 yield connection
             finally:
                 _end_transaction(connection)
-                self._pool.putconn(connection)
-                if connection.closed:
-                    self._mend()
+                try:
+                    if connection.closed:
+                        self._mend()
+                finally:
+                    self._pool.putconn(connection)
 
     def _taken(self) -> Connection:
         try:

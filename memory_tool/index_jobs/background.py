@@ -1,6 +1,8 @@
 """The thread of a process that applies to the targets of its folder while it holds the lease."""
 
 import threading
+import time
+from collections.abc import Callable
 from typing import Final
 
 from memory_tool.errors import ThreefoldError
@@ -13,6 +15,9 @@ POLL_SECONDS: Final = 1.0
 
 GROUP_SECONDS: Final = 0.2
 """Writes of this process are collected this long before they are applied."""
+
+CHORE_SECONDS: Final = 60.0
+"""How often chores beside applying are looked at."""
 
 CLOSING_LAG: Final = 1000
 """A closing process applies first if more rows than this are pending."""
@@ -27,6 +32,8 @@ class BackgroundApplier:
         self._lease = lease
         self._woken = threading.Event()
         self._closing = threading.Event()
+        self._chores: list[Callable[[], object]] = []
+        self._chores_at = time.monotonic() + CHORE_SECONDS
         self._thread = threading.Thread(target=self._run, name="threefold-applier", daemon=True)
 
     def start(self) -> None:
@@ -42,6 +49,10 @@ class BackgroundApplier:
         logger().warning("index_distrusted", target=target, reason=reason)
         self._applier.distrust(target, reason)
         self._woken.set()
+
+    def also(self, chore: Callable[[], object]) -> None:
+        """Do this too, once a minute while this process holds the lease."""
+        self._chores.append(chore)
 
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process holds the lease."""
@@ -71,8 +82,16 @@ class BackgroundApplier:
             try:
                 if self._lease.try_acquire():
                     self._applier.run()
+                    self._do_chores()
             except Exception:  # noqa: BLE001 - the loop must outlive any one failure
                 logger().exception("job_failed", job="apply")
+
+    def _do_chores(self) -> None:
+        if time.monotonic() < self._chores_at:
+            return
+        self._chores_at = time.monotonic() + CHORE_SECONDS
+        for chore in self._chores:
+            chore()
 
     def _wait(self) -> bool:
         if self._woken.wait(POLL_SECONDS) and not self._closing.is_set():

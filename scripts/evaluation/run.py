@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from memory_manage.bootstrap import open_parts
 from memory_manage.manager import MemoryManage
-from memory_tool.query import Arm, Query, ReciprocalRank, Strategy
+from memory_tool.query import Arm, Hit, Query, ReciprocalRank, Strategy
 from memory_tool.scope_words import ScopeWords
 from scripts.evaluation.looked_up_embedder import LookedUpEmbedder
 from scripts.evaluation.metrics import Judged
@@ -101,10 +102,14 @@ class Evaluation:
             depth=DEPTH,
         )
         begin = time.perf_counter()
-        answer = self._tool.search(query, lambda hits, _now: hits[:LIMIT])
+        answer = self._tool.search(query, _by_relevance)
         seconds = time.perf_counter() - begin
         keys = [found.memory.key for found in answer.found]
         return _judged(question, keys, seconds=seconds, degraded=bool(answer.degraded))
+
+
+def _by_relevance(hits: Sequence[Hit], _now: datetime) -> Sequence[Hit]:
+    return sorted(hits, key=lambda hit: (-hit.relevance, hit.outline.id))[:LIMIT]
 
 
 def _judged(

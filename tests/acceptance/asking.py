@@ -1,5 +1,7 @@
 """Asking a memory in every way there is, and reading the answers."""
 
+import base64
+import json
 from collections.abc import Iterable
 from typing import Final, Literal, Unpack
 
@@ -39,3 +41,11 @@ def seen(memory: MemoryManage, query: str, **scope: Unpack[ReadScopeOptions]) ->
     """The texts that any search or listing of a scope shows."""
     scoped = memory.scoped(**scope)
     return found(scoped, query) | set(texts(scoped.get_all()))
+
+
+def tampered(cursor: str | None, *, place: int, value: object) -> str:
+    """The cursor with another value in one of its places."""
+    padded = f"{cursor}{'=' * (-len(cursor or '') % 4)}"
+    parts = json.loads(base64.urlsafe_b64decode(padded))
+    parts[place] = value
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")

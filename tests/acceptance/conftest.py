@@ -1,9 +1,8 @@
 """Memories for the acceptance tests: one for the session, and stores that a test may spoil."""
 
-import base64
-import json
+import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +10,7 @@ from memory_manage.manager import MemoryManage
 from memory_tool.adapters.postgres_server import Role
 from tests.acceptance.opening import OwnStore, passable_folder, spare_the_disk
 from tests.acceptance.other_process import OtherProcess
-from tests.services.postgres import Database
+from tests.services.postgres import Database, Server
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +50,20 @@ def mine(memory: MemoryManage, user: str) -> MemoryManage:
 
 
 @pytest.fixture
+def database(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """A database of one test, on the server that a variable names, if it does.
+
+    The embedded one is proven all the same, by the store of the session.
+    """
+    by_url = os.environ.get("THREEFOLD_TEST_DATABASE_URL")
+    server: Server = request.getfixturevalue("postgres_by_url" if by_url else "embedded_postgres")
+    with server.database() as one:
+        yield one
+
+
+@pytest.fixture
 def own_store(database: Database) -> Iterator[OwnStore]:
-    """A store of one test, on each PostgreSQL that there is."""
+    """A store of one test, on a database of its own."""
     with passable_folder() as folder:
         yield OwnStore(folder=folder, database_url=database.conninfo(Role.APP))
 
@@ -62,16 +73,3 @@ def embedded_store() -> Iterator[OwnStore]:
     """A store of one test with a server of its own."""
     with passable_folder() as folder:
         yield OwnStore(folder=folder)
-
-
-@pytest.fixture
-def tampered() -> Callable[[str | None, int, object], str]:
-    """Puts another value in one place of a cursor."""
-
-    def tamper(cursor: str | None, place: int, value: object) -> str:
-        padded = f"{cursor}{'=' * (-len(cursor or '') % 4)}"
-        parts = json.loads(base64.urlsafe_b64decode(padded))
-        parts[place] = value
-        return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
-
-    return tamper

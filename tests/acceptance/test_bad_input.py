@@ -1,6 +1,6 @@
 """Bad input: a typed error and nothing stored, or stored byte for byte and found again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from memory_tool.errors import (
     TooLarge,
 )
 from memory_tool.model import NewMemory, Turn
-from tests.acceptance.asking import found, ids, statuses, texts
+from tests.acceptance.asking import found, ids, statuses, tampered, texts
 
 SPACE: Final = "hashing/64"
 NAIVE: Final = datetime(2025, 7, 1)  # noqa: DTZ001 - the mistake to be refused
@@ -336,17 +336,17 @@ def test_a_vector_of_any_length_is_made_a_unit(mine: MemoryManage) -> None:
 
 
 def test_a_cursor_that_was_tampered_with_is_refused(
-    mine: MemoryManage, tampered: Callable[[str | None, int, object], str]
+    mine: MemoryManage,
 ) -> None:
     """A cursor is a caller's text like any other, however it is spelt."""
     mine.add_many([f"note {number}" for number in range(9)])
     listed, asked = mine.get_all(limit=2).cursor, mine.search("note", limit=2).cursor
     for place, value in BAD_PLACES_OF_A_LISTING:
         with pytest.raises(InvalidCursor):
-            mine.get_all(cursor=tampered(listed, place, value))
+            mine.get_all(cursor=tampered(listed, place=place, value=value))
     for place, value in BAD_PLACES_OF_A_SEARCH:
         with pytest.raises(InvalidCursor):
-            mine.search("note", limit=2, cursor=tampered(asked, place, value))
+            mine.search("note", limit=2, cursor=tampered(asked, place=place, value=value))
     with pytest.raises(InvalidCursor):
         mine.search("another question", cursor=asked)
     with pytest.raises(InvalidCursor):

@@ -92,13 +92,16 @@ def test_a_conversation_goes_on_where_it_ended(mine: MemoryManage) -> None:
     }
 
 
-def test_a_long_conversation_without_times_goes_on_where_it_ended(mine: MemoryManage) -> None:
-    """Two hundred messages of one instant are in no order but that of their positions."""
-    lines = [{"role": "user", "content": f"line {number}"} for number in range(205)]
-    mine.add(lines, conversation_id="c", occurred_at=START)
-    mine.add([{"role": "user", "content": "the last"}], conversation_id="c", occurred_at=START)
+def test_a_long_conversation_goes_on_whatever_its_clock_says(mine: MemoryManage) -> None:
+    """More messages than one page, told by a clock that runs backwards: positions still count."""
+    lines = [
+        {"role": "user", "content": f"line {n}", "timestamp": START - timedelta(minutes=n)}
+        for n in range(130)
+    ]
+    mine.add(lines, conversation_id="c")
+    mine.add([{"role": "user", "content": "the last"}], conversation_id="c")
     positions = {item.position for item in mine.get_all(limit=1000)}
-    assert positions == set(range(206))
+    assert positions == set(range(131))
 
 
 def test_the_turn_after_a_hit_can_be_found(mine: MemoryManage) -> None:

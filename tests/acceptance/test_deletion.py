@@ -19,10 +19,10 @@ def tables_that_say(database: Database, word: str) -> list[str]:
         listed = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'threefold'"
         ).fetchall()
-        return [name for (name,) in listed if _says(connection, name, word)]
+        return [name for (name,) in listed if _says(connection, name, word=word)]
 
 
-def _says(connection: psycopg.Connection, table: str, word: str) -> bool:
+def _says(connection: psycopg.Connection, table: str, *, word: str) -> bool:
     rows = psycopg.sql.SQL("SELECT FROM threefold.{} t WHERE t::text LIKE {}").format(
         psycopg.sql.Identifier(table), psycopg.sql.Literal(f"%{word}%")
     )

@@ -88,7 +88,9 @@ def test_a_score_can_be_recomputed_from_its_explanation(mine: MemoryManage) -> N
         assert said is not None
         assert said.recency == pytest.approx(recency)
         assert said.importance == importance_of(stars)
-        assert item.score == pytest.approx(score(said.relevance, recency, importance=importance_of(stars)))
+        assert item.score == pytest.approx(
+            score(said.relevance, recency, importance=importance_of(stars))
+        )
 
 
 def test_what_is_pinned_stands_first(mine: MemoryManage) -> None:

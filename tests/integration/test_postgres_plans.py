@@ -7,12 +7,18 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_migrations import migrate
 from memory_tool.adapters.postgres_queries import statement
+from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import Role
-from memory_tool.model import NewMemory
-from memory_tool.scope import Namespace
-from tests.contract.truth import Truth, postgres_truth
-from tests.factories import new_id, put
+from memory_tool.model import NewMemory, Patch
+from memory_tool.port_values import Opening
+from memory_tool.query import EVERYTHING
+from memory_tool.scope import Namespace, Scope
+from memory_tool.write_changes import Remove, Revise
+from tests.contract.truth import Truth, postgres_truth, present
+from tests.factories import commit_of, new_id, put
 from tests.services.postgres import Database, Server
 
 NAMESPACES = tuple(Namespace(user=f"user{number}") for number in range(4))
@@ -93,8 +99,14 @@ def function_plan(
     connection: psycopg.Connection, function: str, *, values: Mapping[str, object]
 ) -> str:
     """The plan of the query inside a search function, for these values."""
-    rows = connection.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [function])
-    query = str(rows.fetchall()[0][0]).partition("RETURN QUERY")[2].partition(";")[0]
+    # As the app has it, except for what the function sets for itself.
+    connection.execute("SET LOCAL enable_bitmapscan = off")
+    rows = connection.execute(
+        "SELECT unnest(proconfig) FROM pg_proc WHERE proname = %s", [function]
+    )
+    for (setting,) in rows.fetchall():
+        connection.execute("SELECT set_config(%s, %s, true)", str(setting).split("="))
+    query = body(connection, function).partition("RETURN QUERY")[2].partition(";")[0]
     for name, value in values.items():
         literal = sql.Literal(value).as_string(connection).replace("\\", r"\\")
         query = re.sub(rf"(?<![.\w]){name}(?![.\w])", literal, query)
@@ -181,3 +193,49 @@ def body(connection: psycopg.Connection, function: str) -> str:
     """The source of a function."""
     rows = connection.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [function])
     return str(rows.fetchall()[0][0])
+
+
+READS = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'memory'"
+
+
+def rows_read(pool: PostgresPool) -> int:
+    """Rows of memories that were read in this database, as counted by the server."""
+    with pool.connection() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        rows = connection.execute(READS).fetchall()
+    return int(str(rows[0][0]))
+
+
+def change_and_search(store: PostgresRecordStore) -> None:
+    """Add, repeat, change, delete and fetch a few rows."""
+    namespace = NAMESPACES[0]
+    puts = [put(new_id()) for _ in range(8)]
+    ids = [one.memory_id for one in puts]
+    store.commit(commit_of(puts, namespace))
+    store.commit(commit_of([put(puts[0].new)], namespace))
+    store.commit(commit_of([put(NewMemory(content="keyed", key="k"))], namespace))
+    for memory_id in ids:
+        change = Revise(memory_id=memory_id, patch=Patch(importance=3))
+        store.commit(commit_of([change], namespace))
+    store.commit(commit_of([Remove(memory_id=one) for one in ids[:4]], namespace))
+    (clock,) = store.view(Scope.of(namespace), ()).namespaces
+    opening = Opening(
+        namespaces={clock.ns_id: namespace}, since={clock.ns_id: clock.nseq - 2}, overlay_limit=10
+    )
+    with store.snapshot(opening) as snapshot:
+        assert len(snapshot.outlines(ids, EVERYTHING)) == len(snapshot.rows(ids)) == 4
+        assert len(present(snapshot.vectors(ids, 100)).references) == 4
+
+
+def test_no_call_reads_more_than_its_rows(postgres: Server) -> None:
+    """A plan is made while a store is empty and kept while it grows; it must be right for both."""
+    with postgres.blank_database() as blank:
+        migrate(blank.conninfo(Role.OWNER))
+        with blank.pool(Role.APP, size=1) as pool:
+            store = PostgresRecordStore(pool)
+            change_and_search(store)
+            with postgres_truth(blank) as truth:
+                fill(truth, NAMESPACES[0])
+            before = rows_read(pool)
+            change_and_search(store)
+            assert rows_read(pool) - before < ROWS / 8

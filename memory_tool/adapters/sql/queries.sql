@@ -36,9 +36,11 @@ LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(tar
 
 -- name: name_namespaces
 -- Name the namespaces of the transaction. Its queries go by keys that each have an index, so making
--- a plan for the length of every array (0.3 ms) would only cost more than it finds.
+-- a plan for the length of every array (0.3 ms) would only cost more than it finds; and a planner
+-- without statistics must not combine the bitmap of one id with that of a whole namespace.
 SELECT set_config('threefold.namespaces', %(named)s, true),
-       set_config('plan_cache_mode', 'force_generic_plan', true)
+       set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('enable_bitmapscan', 'off', true)
 
 -- name: missing_marks
 -- Targets whose mark this history does not know.
@@ -276,3 +278,15 @@ INSERT INTO threefold.index_progress AS p (ns_id, target, applied)
 SELECT s.ns_id, %(target)s, s.applied
 FROM unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied)
 ON CONFLICT (ns_id, target) DO UPDATE SET applied = excluded.applied
+
+-- name: without_vectors
+-- Live rows with a chunk that has no vector, in random order: a text that the model refuses must not
+-- stand in the way of the others.
+SELECT to_jsonb(m), n.address
+FROM (
+    SELECT DISTINCT k.ns_id, k.memory_id FROM threefold.chunk k WHERE k.embedding IS NULL
+) gap
+JOIN threefold.memory m ON m.ns_id = gap.ns_id AND m.id = gap.memory_id
+JOIN threefold.namespace n ON n.ns_id = m.ns_id
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+ORDER BY random() LIMIT %(bound)s

@@ -136,6 +136,8 @@ ALTER TABLE threefold.chunk ALTER COLUMN embedding SET STORAGE EXTERNAL;
 -- Keyword search without a keyword index.
 CREATE INDEX chunk_tokens ON threefold.chunk
     USING gin (string_to_array(words || ' ' || bigrams, ' '));
+-- What the embedder still owes.
+CREATE INDEX chunk_without_vector ON threefold.chunk (ns_id, memory_id) WHERE embedding IS NULL;
 
 CREATE TABLE threefold.memory_version (
     ns_id bigint NOT NULL,

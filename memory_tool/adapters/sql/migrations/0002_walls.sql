@@ -150,13 +150,15 @@ END $$;
 -- Neither && nor @> is leakproof, so behind row-level security they can't use their indexes. In the
 -- next two functions, which run as the reader, the namespace condition stands in the body. Their
 -- plans are made for the values at hand: how rare a term or a namespace is decides which index pays.
+-- A GIN index answers by a bitmap only.
 
 -- Live chunks that hold at least one of the terms, in their text or beside it.
 CREATE FUNCTION threefold.chunks_with_terms(terms text[], bound int)
 RETURNS TABLE (ns_id bigint, memory_id uuid, ordinal smallint, keyword_nseq bigint, words text,
                bigrams text, extra text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan AS $$
+SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan SET enable_bitmapscan = on
+AS $$
 DECLARE
     allowed bigint[] := threefold.allowed_namespaces();
     -- An empty half of the indexed text leaves an empty token.
@@ -186,7 +188,8 @@ END $$;
 CREATE FUNCTION threefold.memories_with_metadata(wanted jsonb)
 RETURNS TABLE (ns_id bigint, id uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan AS $$
+SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan SET enable_bitmapscan = on
+AS $$
 DECLARE
     allowed bigint[] := threefold.allowed_namespaces();
 BEGIN

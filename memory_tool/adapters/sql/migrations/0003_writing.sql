@@ -11,7 +11,8 @@ CREATE FUNCTION threefold.open_write(
 ) RETURNS TABLE (ns_id bigint, nseq bigint, now timestamptz, request_hash bytea, response jsonb,
                  kept jsonb)
 -- A client that froze in a transaction is cut off after 5 s.
-LANGUAGE plpgsql SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off AS $$
 DECLARE
     again bigint := threefold.ensure_namespace(
         wanted_address, wanted_hash, wanted_project, wanted_user, wanted_agent, wanted_path);
@@ -56,7 +57,7 @@ CREATE FUNCTION threefold.write_changes(
     archived uuid[], versions_kept int, rechunked uuid[], deleted uuid[], chunks json,
     embeddings bytea, receipt_key bytea, receipt_hash bytea, receipt jsonb
 ) RETURNS void
-LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_bitmapscan = off AS $$
 BEGIN
     INSERT INTO threefold.idempotency (ns_id, key_hash, request_hash, response)
         VALUES (target_ns, receipt_key, receipt_hash, receipt);
@@ -73,15 +74,16 @@ BEGIN
     END IF;
 
     IF archived IS NOT NULL THEN
-        INSERT INTO threefold.memory_version (ns_id, memory_id, version, image, replaced_at)
-            SELECT m.ns_id, m.id, m.version, to_jsonb(m), clock_timestamp()
-            FROM threefold.memory m
-            WHERE m.ns_id = target_ns AND m.id = ANY (archived);
-        DELETE FROM threefold.memory_version v
-            USING threefold.memory m
-            WHERE v.ns_id = target_ns AND v.memory_id = ANY (archived)
-              AND m.ns_id = v.ns_id AND m.id = v.memory_id
-              AND v.version <= m.version - versions_kept;
+        WITH image AS (
+            INSERT INTO threefold.memory_version (ns_id, memory_id, version, image, replaced_at)
+            SELECT old.ns_id, old.id, old.version, to_jsonb(old), clock_timestamp()
+            FROM unnest(archived) AS wanted (id) CROSS JOIN LATERAL
+                (SELECT * FROM threefold.memory m WHERE m.id = wanted.id OFFSET 0) old
+            RETURNING memory_id, version
+        )
+        DELETE FROM threefold.memory_version v USING image i
+            WHERE v.ns_id = target_ns AND v.memory_id = i.memory_id
+              AND v.version <= i.version - versions_kept;
     END IF;
 
     WITH image AS MATERIALIZED (
