@@ -307,7 +307,7 @@ class ChangeLog(Protocol):
         ...
 
     def changes(
-        self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
+        self, target: str, kind: Literal["vector", "keyword"], *, base: TargetBase, limit: int
     ) -> AbstractContextManager[ChangeBatch]:
         """The rows above the base's clocks, at most about ``limit``, read in one snapshot.
 

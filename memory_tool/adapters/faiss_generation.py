@@ -18,8 +18,8 @@ from memory_tool.ports import VectorView
 from memory_tool.query import Candidate
 
 SCAN_SHARE: Final = 50
-"""A graph is walked for at most one row in 50: beyond that scanning the block costs no more (20,000
-rows, 384 numbers: 3 ms for either at depth 400), and misses nothing."""
+"""A graph is walked for at most one row in 50. Beyond that scanning the block takes about twice as
+long (20,000 rows of 384 numbers, depth 400: 2.8 against 1.3 ms), and misses nothing."""
 
 _GATHER_SHARE: Final = 4
 """Above one row in four, scanning a cached block is cheaper than collecting single rows."""

@@ -49,7 +49,7 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
 
     @contextmanager
     def changes(
-        self, target: str, kind: Kind, base: TargetBase, limit: int
+        self, target: str, kind: Kind, *, base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
         """See :meth:`memory_tool.ports.ChangeLog.changes`."""
         with self._store.lock:

@@ -6,7 +6,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from memory_tool.errors import SettingsError
 
 
-def address_of(address: str, role: str, given: str = "") -> str:
+def address_of(address: str, role: str, *, given: str = "") -> str:
     """The address at which ``role`` reaches the database.
 
     Args:

@@ -99,6 +99,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         self,
         target: str,
         kind: Literal["vector", "keyword"],
+        *,
         base: TargetBase,
         limit: int,
     ) -> Iterator[ChangeBatch]:

@@ -90,7 +90,7 @@ class Applier:
     def _apply(self, target: IndexTarget, base: TargetBase, *, pending: int) -> bool:
         try:
             with self._log.changes(
-                target.name, target.kind, base, BATCH_ROWS[target.kind]
+                target.name, target.kind, base=base, limit=BATCH_ROWS[target.kind]
             ) as batch:
                 target.apply(batch, self._log)
         except ForeignHistory as error:

@@ -24,7 +24,7 @@ def read(
     truth: Truth, kind: Kind, *, base: TargetBase = NO_BASE, limit: int = 1000
 ) -> tuple[list[ChangeRow], TargetBase]:
     """All rows above a base, and where a target stands that applied them."""
-    with truth.log.changes(TARGET, kind, base, limit) as batch:
+    with truth.log.changes(TARGET, kind, base=base, limit=limit) as batch:
         rows = list(batch.rows)
         assert batch.base_mark == base.mark
         return rows, TargetBase(mark=batch.mark, clocks={**base.clocks, **batch.clocks})
@@ -121,7 +121,7 @@ class ChangeLogContract:
     def test_a_batch_is_of_one_moment(self, truth: Truth) -> None:
         """Its clocks would otherwise promise rows that it does not hold."""
         ids = truth.add("a", "b")
-        with truth.log.changes(TARGET, "keyword", NO_BASE, 1000) as batch:
+        with truth.log.changes(TARGET, "keyword", base=NO_BASE, limit=1000) as batch:
             truth.add("c")
             truth.write(Remove(memory_id=ids[0]))
             rows = list(batch.rows)
@@ -131,10 +131,10 @@ class ChangeLogContract:
     def test_a_batch_names_store_and_space(self, truth: Truth) -> None:
         """A target of another store, or of another model, is refused by them."""
         truth.add("a")
-        with truth.log.changes(TARGET, "vector", NO_BASE, 10) as first:
+        with truth.log.changes(TARGET, "vector", base=NO_BASE, limit=10) as first:
             assert first.space is None
         space = truth.spaces.record_space(EmbeddingSpace(model="m", dimension=8))
-        with truth.log.changes("another", "keyword", NO_BASE, 10) as second:
+        with truth.log.changes("another", "keyword", base=NO_BASE, limit=10) as second:
             assert (second.space, second.store) == (space, first.store)
         assert len(first.store) == 32
 
@@ -149,14 +149,14 @@ class ChangeLogContract:
             with truth.seen(opening=opening) as snapshot:
                 return snapshot.missing_marks
 
-        with truth.log.changes(TARGET, "vector", NO_BASE, 10) as batch:
+        with truth.log.changes(TARGET, "vector", base=NO_BASE, limit=10) as batch:
             next(batch.rows)
             assert missing(batch.mark) == {TARGET}
             assert len(list(batch.rows)) == 1
             assert missing(batch.mark) == frozenset()
         with (
             suppress(ZeroDivisionError),
-            truth.log.changes(TARGET, "vector", NO_BASE, 10) as broken,
+            truth.log.changes(TARGET, "vector", base=NO_BASE, limit=10) as broken,
         ):
             next(broken.rows)
             raise ZeroDivisionError
@@ -174,7 +174,7 @@ class ChangeLogContract:
         mark = truth.marked("another")
         for unknown in ("never", mark):
             base = TargetBase(mark=unknown, clocks={truth.number(): 1})
-            with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", base, 10):
+            with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", base=base, limit=10):
                 pass
 
     def test_a_base_that_missed_a_purge_is_foreign(self, truth: Truth) -> None:
@@ -185,7 +185,7 @@ class ChangeLogContract:
         _, after = read(truth, "vector", base=before)
         truth.add("c", namespace=BEN)
         truth.purge(truth.number(), 3)
-        with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", before, 10):
+        with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", base=before, limit=10):
             pass
         rows, _ = read(truth, "vector", base=after)
         assert [row.ns_id for row in rows] == [truth.number(BEN)]

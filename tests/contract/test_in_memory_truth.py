@@ -60,7 +60,7 @@ def test_a_restored_store_is_another_history() -> None:
     assert (old.ns_id, old.nseq) == (new.ns_id, new.nseq)
     assert (before.incarnation, old.stamp) != (after.incarnation, new.stamp)
     base = TargetBase(mark=mark, clocks={old.ns_id: 1})
-    with pytest.raises(ForeignHistory), truth.log.changes("folder", "vector", base, 10):
+    with pytest.raises(ForeignHistory), truth.log.changes("folder", "vector", base=base, limit=10):
         pass
 
 
@@ -70,7 +70,7 @@ def test_rows_read_across_a_restore_vouch_for_nothing() -> None:
     truth = in_memory_truth(store)
     backup = store.dump()
     truth.add("tea")
-    with truth.log.changes("folder", "vector", NO_BASE, 10) as batch:
+    with truth.log.changes("folder", "vector", base=NO_BASE, limit=10) as batch:
         assert next(batch.rows).live
         store.restore(backup)
         with pytest.raises(Unavailable):

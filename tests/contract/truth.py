@@ -98,7 +98,7 @@ class Truth:
 
     def marked(self, target: str, base: TargetBase = NO_BASE) -> str:
         """Read what changed for a target, which makes a mark known."""
-        with self.log.changes(target, "vector", base, 1000) as batch:
+        with self.log.changes(target, "vector", base=base, limit=1000) as batch:
             for _ in batch.rows:
                 pass
             return batch.mark

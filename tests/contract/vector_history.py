@@ -138,7 +138,7 @@ class VectorHistory(ChangeLog):
 
     @contextlib.contextmanager
     def changes(
-        self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
+        self, target: str, kind: Literal["vector", "keyword"], *, base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
         """See :meth:`memory_tool.ports.ChangeLog.changes`."""
         if base.mark is not None and not self.knows(target, base.mark):

@@ -127,11 +127,11 @@ class FaultyLog(ChangeLog):
 
     @contextmanager
     def changes(
-        self, target: str, kind: Literal["vector", "keyword"], base: TargetBase, limit: int
+        self, target: str, kind: Literal["vector", "keyword"], *, base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
         """A batch, maybe of few rows, whose rows may end in a crash."""
         few = self._rng.choice((limit, 3))
-        with self._log.changes(target, kind, base, few) as batch:
+        with self._log.changes(target, kind, base=base, limit=few) as batch:
             yield ChangeBatch(
                 rows=self._rows(batch.rows),
                 clocks=batch.clocks,
