@@ -76,6 +76,8 @@ class Explanation(Record):
         calibrated: The same on the scale of the threshold.
         fusion: How the arms were combined.
         relevance: The fused relevance in [0, 1], the formula's similarity.
+        turn_before: What the turn before in a dialogue gave to it, in [0, 1]; see
+            :mod:`memory_tool.neighbours`.
         recency: The formula's recency.
         importance: The formula's importance in [0, 1].
         threshold: Least calibrated similarity without a keyword hit.
@@ -87,6 +89,7 @@ class Explanation(Record):
     calibrated: float | None
     fusion: str
     relevance: float
+    turn_before: float | None
     recency: float
     importance: float
     threshold: float

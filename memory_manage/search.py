@@ -137,6 +137,7 @@ class Search:
             calibrated=item.calibrated,
             fusion=repr(self._choice.strategy.fusion),
             relevance=hit.relevance,
+            turn_before=hit.turn_before,
             recency=item.recency,
             importance=item.importance,
             threshold=self._threshold,

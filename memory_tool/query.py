@@ -128,7 +128,8 @@ class Candidate(NamedTuple):
 class Outline(NamedTuple):
     """The light columns of a row: all that ranking needs, without content.
 
-    ``importance`` is in stars (1 to 5) or ``None``; ``event_time`` is in seconds since 1970, UTC.
+    ``importance`` is in stars (1 to 5) or ``None``; ``event_time`` is in seconds since 1970, UTC;
+    ``tokens`` is about the length of the text, four bytes each; ``position`` counts from 0.
     """
 
     id: MemoryId
@@ -141,6 +142,9 @@ class Outline(NamedTuple):
     pinned: bool
     confidence: float
     event_time: float
+    tokens: int = 0
+    conversation_id: str | None = None
+    position: int = 0
 
 
 class Hit(NamedTuple):
@@ -154,6 +158,7 @@ class Hit(NamedTuple):
         cosine: Raw similarity of its best chunk, found or completed afterwards.
         keyword_rank: Its rank from 1 in the keyword arm.
         keyword_score: What BM25 said.
+        turn_before: What the turn before in its dialogue gave, where dialogues were found.
     """
 
     outline: Outline
@@ -163,6 +168,7 @@ class Hit(NamedTuple):
     cosine: float | None
     keyword_rank: int | None
     keyword_score: float | None
+    turn_before: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

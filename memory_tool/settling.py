@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from memory_tool.fusion import Ranking, fuse, ranking
 from memory_tool.model import MemoryId
 from memory_tool.overlay import OverlayState
+from memory_tool.neighbours import with_turn_before
 from memory_tool.port_values import OverlayRow
 from memory_tool.ports import Snapshot
 from memory_tool.query import Answer, Arm, Candidate, Found, Hit, Outline, Query
@@ -89,7 +90,9 @@ class Settling:
         """Fuse, rank, and fetch the content of the page."""
         rankings = {arm: self._ranking(arm) for arm in self._answers}
         filled = self._filled(rankings)
-        hits = fuse(rankings, filled, fusion=self._query.strategy.fusion, outlines=self._outlines)
+        hits = with_turn_before(
+            fuse(rankings, filled, fusion=self._query.strategy.fusion, outlines=self._outlines)
+        )
         page = rank(hits, now)
         rows = self._snapshot.rows([hit.outline.id for hit in page])
         found = tuple(

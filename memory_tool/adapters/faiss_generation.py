@@ -11,7 +11,7 @@ from memory_tool.adapters.faiss_files import OpenedGeneration, check_file
 from memory_tool.adapters.faiss_graph import Graph, read_graph
 from memory_tool.adapters.faiss_manifest import Block, Manifest
 from memory_tool.adapters.faiss_rows import Ids
-from memory_tool.adapters.faiss_vectors import Rows, check_unit, decoded, steps
+from memory_tool.adapters.faiss_vectors import Rows, check_unit, decoded, inner_products, steps
 from memory_tool.errors import InvalidEmbedding
 from memory_tool.model import MemoryId, Vector
 from memory_tool.ports import VectorView
@@ -170,14 +170,17 @@ class FaissGeneration(VectorView):
             floats = self._cache.get(
                 block.ns_id, lambda: decoded(vectors.between(block.start, block.stop))
             )
-            return floats @ query
+            return inner_products(floats, query)
         pieces = steps(block.start, block.stop, dimension=dimension)
-        return np.concatenate([decoded(vectors.between(*piece)) @ query for piece in pieces])
+        return np.concatenate(
+            [inner_products(decoded(vectors.between(*piece)), query) for piece in pieces]
+        )
 
     def _rescored(self, rows: Rows, query: Vector) -> Vector:
         scores = np.empty(len(rows), np.float32)
         for first, last in steps(0, len(rows), dimension=self.manifest.dimension):
-            scores[first:last] = decoded(self._opened.vectors.take(rows[first:last])) @ query
+            floats = decoded(self._opened.vectors.take(rows[first:last]))
+            scores[first:last] = inner_products(floats, query)
         return scores
 
     def _best(self, parts: Sequence[_Part], depth: int) -> tuple[Candidate, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias
 
+import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,6 +48,22 @@ def decoded(halves: Halves) -> Vector:
     values = bits.view(np.float32)
     values *= _EXPONENT_SHIFT
     return values
+
+
+def inner_products(vectors: Vector, query: Vector) -> Vector:
+    """The inner product of each row with the query, in the calling thread alone.
+
+    NumPy's product would wake the threads of BLAS, and on a busy machine waiting for them took a
+    hundred times as long as the sum.
+    """
+    rows = np.ascontiguousarray(vectors, np.float32)
+    one = np.ascontiguousarray(query, np.float32)
+    sums = np.empty(len(rows), np.float32)
+    if len(rows):
+        pointers = (faiss.swig_ptr(array) for array in (sums, one, rows))
+        kernel = faiss.fvec_inner_products_ny  # type: ignore[attr-defined] # missing in the stubs
+        kernel(*pointers, rows.shape[1], len(rows))
+    return sums
 
 
 def check_unit(vectors: Vector, dimension: int) -> None:

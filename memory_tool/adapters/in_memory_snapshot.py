@@ -150,6 +150,9 @@ def _outline(row: StoredRow) -> Outline:
         pinned=memory.pinned,
         confidence=memory.confidence,
         event_time=memory.event_time.timestamp(),
+        tokens=len(memory.content.encode()) // 4,
+        conversation_id=memory.turn.conversation_id if memory.turn else None,
+        position=memory.turn.position if memory.turn else 0,
     )
 
 

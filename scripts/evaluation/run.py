@@ -76,7 +76,7 @@ class Evaluation:
         self._embedder.save()
         self._memory.close()
 
-    def _ask(self, name: str, question: Question, mode: Mode = "auto") -> Judged:
+    def _ask(self, name: str, question: Question, *, mode: Mode = "auto") -> Judged:
         begin = time.perf_counter()
         found = self._memory.search(
             question.text,

@@ -174,7 +174,10 @@ class ChangeLogContract:
         mark = truth.marked("another")
         for unknown in ("never", mark):
             base = TargetBase(mark=unknown, clocks={truth.number(): 1})
-            with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", base=base, limit=10):
+            with (
+                pytest.raises(ForeignHistory),
+                truth.log.changes(TARGET, "vector", base=base, limit=10),
+            ):
                 pass
 
     def test_a_base_that_missed_a_purge_is_foreign(self, truth: Truth) -> None:
@@ -185,7 +188,10 @@ class ChangeLogContract:
         _, after = read(truth, "vector", base=before)
         truth.add("c", namespace=BEN)
         truth.purge(truth.number(), 3)
-        with pytest.raises(ForeignHistory), truth.log.changes(TARGET, "vector", base=before, limit=10):
+        with (
+            pytest.raises(ForeignHistory),
+            truth.log.changes(TARGET, "vector", base=before, limit=10),
+        ):
             pass
         rows, _ = read(truth, "vector", base=after)
         assert [row.ns_id for row in rows] == [truth.number(BEN)]

@@ -17,7 +17,7 @@ from memory_tool.port_values import Opening
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
 from memory_tool.write_changes import Remove, Revise
-from tests.contract.truth import Truth, postgres_truth, present
+from tests.contract.truth import present
 from tests.factories import commit_of, new_id, put
 from tests.services.postgres import Database, Server
 
@@ -33,15 +33,15 @@ OUT_OF_ORDER = re.compile(r"Seq Scan on (memory|chunk)|Sort")
 def database(postgres: Server) -> Iterator[Database]:
     """A database with a few thousand rows, whose statistics are fresh."""
     with postgres.database() as one:
-        with postgres_truth(one) as truth:
+        with one.pool(Role.APP) as pool:
             for namespace in NAMESPACES:
-                fill(truth, namespace)
+                fill(PostgresRecordStore(pool), namespace)
         with one.admin() as connection:
             connection.execute("VACUUM ANALYZE")
         yield one
 
 
-def fill(truth: Truth, namespace: Namespace) -> None:
+def fill(store: PostgresRecordStore, namespace: Namespace) -> None:
     """Rows of which few share a word, a tag or a value."""
     for first in range(0, ROWS, 200):
         numbers = range(first, first + 200)
@@ -53,7 +53,7 @@ def fill(truth: Truth, namespace: Namespace) -> None:
             )
             for number in numbers
         )
-        truth.write(*map(put, news), namespace=namespace)
+        store.commit(commit_of(list(map(put, news)), namespace))
 
 
 @pytest.fixture
@@ -234,8 +234,7 @@ def test_no_call_reads_more_than_its_rows(postgres: Server) -> None:
         with blank.pool(Role.APP, size=1) as pool:
             store = PostgresRecordStore(pool)
             change_and_search(store)
-            with postgres_truth(blank) as truth:
-                fill(truth, NAMESPACES[0])
+            fill(store, NAMESPACES[0])
             before = rows_read(pool)
             change_and_search(store)
             assert rows_read(pool) - before < ROWS / 8

@@ -241,6 +241,7 @@ def test_a_person_can_recompute_an_explained_score() -> None:
         cosine=0.871,
         calibrated=0.84,
         fusion="WeightedSum(vector=0.6, keyword=0.4)",
+        turn_before=None,
         relevance=0.92,
         recency=0.95,
         importance=0.8,

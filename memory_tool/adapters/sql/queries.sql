@@ -79,7 +79,8 @@ SELECT m.*
 FROM unnest(%(ids)s::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
     SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
-           m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8
+           m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8,
+           octet_length(m.content) / 4, m.conversation_id, coalesce(m.turn_position, 0)
     FROM threefold.memory m
     WHERE m.id = wanted.id AND m.ns_id = ANY (%(ns_ids)s::bigint[])
       AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
