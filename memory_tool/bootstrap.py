@@ -1,6 +1,8 @@
 """The composition root of the hands: settings in, tool out. No other file knows the adapters."""
 
+import dataclasses
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -103,14 +105,13 @@ def open_tool(
 
 
 def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str], None]) -> Stores:
-    # First the server: where it runs as another user it makes the folder so that both can enter.
-    database = _database(settings, on_progress)
-    try:
-        identity = open_folder(settings.data_dir)
-        return _joined(settings, given, identity=identity, database=database)
-    except BaseException:
-        database.close()
-        raise
+    # Whatever was opened is closed again, in the reverse order, if the rest can't be.
+    with ExitStack() as opened:
+        # First the server: where it runs as another user it makes the folder for both to enter.
+        database = _database(settings, on_progress)
+        opened.callback(database.close)
+        stores = _joined(settings, given, database=database, opened=opened)
+        return dataclasses.replace(stores, closing=(opened.pop_all().close,))
 
 
 def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
@@ -139,7 +140,8 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
     )
 
 
-def _joined(settings: Settings, given: Given, *, identity: str, database: _Database) -> Stores:
+def _joined(settings: Settings, given: Given, *, database: _Database, opened: ExitStack) -> Stores:
+    identity = open_folder(settings.data_dir)
     migrate(database.owner)
     app, worker = (
         PostgresPool(
@@ -147,8 +149,9 @@ def _joined(settings: Settings, given: Given, *, identity: str, database: _Datab
         )
         for address in (database.app, database.worker)
     )
-    app.open()
-    worker.open()
+    for pool in (app, worker):
+        pool.open()
+        opened.callback(pool.close)
     records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
     recorded = records.active_space()
     embedder = given.embedder or _embedder(settings, recorded)
@@ -182,7 +185,6 @@ def _joined(settings: Settings, given: Given, *, identity: str, database: _Datab
             "embedder": embedder.space.name,
             "data": str(settings.data_dir),
         },
-        closing=(app.close, worker.close, database.close),
     )
 
 

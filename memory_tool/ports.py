@@ -365,6 +365,10 @@ class IndexTarget(Protocol):
         """Forget everything: the next base is empty. Searches keep what they have open."""
         ...
 
+    def close(self) -> None:
+        """Let others apply: give back locks and files. May be called twice."""
+        ...
+
 
 class VectorGaps(Protocol):
     """Which memories wait for their vectors, over all namespaces."""

@@ -88,6 +88,9 @@ class FaissTarget(IndexTarget):
         """See :meth:`memory_tool.ports.IndexTarget.reset`."""
         self._anew = True
 
+    def close(self) -> None:
+        """Nothing is held between two folds."""
+
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
         """See :meth:`memory_tool.ports.IndexTarget.apply`.
 

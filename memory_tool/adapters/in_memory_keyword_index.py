@@ -158,6 +158,9 @@ class InMemoryKeywordTarget(IndexTarget):
         """See :meth:`memory_tool.ports.IndexTarget.reset`."""
         self._folder.state = EMPTY
 
+    def close(self) -> None:
+        """Nothing is held between two batches."""
+
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
         """See :meth:`memory_tool.ports.IndexTarget.apply`.
 

@@ -225,6 +225,9 @@ class InMemoryVectorTarget(IndexTarget):
         """See :meth:`memory_tool.ports.IndexTarget.reset`."""
         self._anew = True
 
+    def close(self) -> None:
+        """Nothing is held between two batches."""
+
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
         """See :meth:`memory_tool.ports.IndexTarget.apply`.
 

@@ -32,6 +32,7 @@ class Applier:
         self._clock = clock
         self._waiting_since: dict[str, float] = {}
         self._distrusted: dict[str, str] = {}
+        self._rebuilding: set[str] = set()
         self._lock = threading.Lock()
 
     def distrust(self, target: str, reason: str) -> None:
@@ -46,6 +47,12 @@ class Applier:
         """
         with self._lock:
             return sum(self._bring_forward(target, force=force) for target in self._targets)
+
+    def close(self) -> None:
+        """Let go of every target, so that the next holder of the lease can apply."""
+        with self._lock:
+            for target in self._targets:
+                target.close()
 
     def lag(self) -> int:
         """Numbers that the furthest target still has before it."""
@@ -70,7 +77,9 @@ class Applier:
             self._waiting_since.pop(name, None)
             return False
         since = self._waiting_since.setdefault(name, self._clock())
-        return force or pending >= patience.rows or self._clock() - since >= patience.seconds
+        # Until a lost index is there again, searches do without: that can't wait.
+        hurry = force or name in self._rebuilding
+        return hurry or pending >= patience.rows or self._clock() - since >= patience.seconds
 
     def _known_base(self, target: IndexTarget) -> TargetBase:
         base = self._base(target)
@@ -99,9 +108,11 @@ class Applier:
         except Corrupt as error:
             self._reset(target, str(error))
             return False
+        self._rebuilding.discard(target.name)
         logger().info("applied", target=target.name, pending=pending)
         return True
 
     def _reset(self, target: IndexTarget, reason: str) -> None:
         logger().warning("target_reset", target=target.name, reason=reason)
+        self._rebuilding.add(target.name)
         target.reset()

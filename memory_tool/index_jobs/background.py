@@ -75,6 +75,7 @@ class BackgroundApplier:
         except ThreefoldError as error:
             logger().warning("job_failed", job="apply at close", reason=str(error))
         finally:
+            self._applier.close()
             self._lease.release()
 
     def _run(self) -> None:
