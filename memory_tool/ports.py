@@ -10,14 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Literal, Protocol, runtime_checkable
 
-from memory_tool.model import (
-    EmbeddingSpace,
-    Memory,
-    MemoryId,
-    StoredRow,
-    Vector,
-    WriteResult,
-)
+from memory_tool.model import EmbeddingSpace, Memory, MemoryId, StoredRow, Vector, WriteResult
 from memory_tool.port_values import (
     ChangeBatch,
     ChunkTokens,

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from memory_tool.fusion import Ranking, fuse, ranking
 from memory_tool.model import MemoryId
-from memory_tool.overlay import OverlayState
 from memory_tool.neighbours import with_turn_before
+from memory_tool.overlay import OverlayState
 from memory_tool.port_values import OverlayRow
 from memory_tool.ports import Snapshot
 from memory_tool.query import Answer, Arm, Candidate, Found, Hit, Outline, Query

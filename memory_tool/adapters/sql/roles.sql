@@ -58,6 +58,3 @@ $member$;
 -- A client that freezes inside a transaction must not hold a namespace's clock. Migrations may wait.
 ALTER ROLE threefold_app SET idle_in_transaction_session_timeout = '5s';
 ALTER ROLE threefold_worker SET idle_in_transaction_session_timeout = '5s';
--- Before a table was analysed its planner joins the bitmap of one id with that of a whole namespace:
--- 40 ms instead of 1 for a search. The functions that need bitmaps, for GIN, turn them on.
-ALTER ROLE threefold_app SET enable_bitmapscan = off;
