@@ -38,8 +38,8 @@ UNKNOWN: Final = Calibration(relevant=0.25, unrelated=0.0)
 """For models that nobody measured here: lenient, since a wrong cut loses what was asked for."""
 
 _MEASURED: Final = {
-    # The 2nd percentile of right pairs across languages. Within one language it is .76 (English) and
-    # .85 (Chinese); wrong pairs overlap with both, so the threshold cuts only what is far off.
+    # The 2nd percentile of right pairs across languages. Within one language it is .76 (English)
+    # and .85 (Chinese); wrong pairs overlap with both, so only what is far off is cut.
     "multilingual-e5-small": Calibration(relevant=0.72, unrelated=0.70),
     "hashing": Calibration(relevant=0.15, unrelated=0.0),
 }

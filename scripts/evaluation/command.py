@@ -25,6 +25,18 @@ WIDTH: Final = 120
 """Columns of the tables where the output is no terminal."""
 
 
+def _named(words: Sequence[str]) -> list[str]:
+    """The sets that the words name; ``xquad`` is all four of its tasks."""
+    found = [
+        name
+        for word in words
+        for name in (
+            [name for name in FORMS if name.startswith("xquad-")] if word == "xquad" else [word]
+        )
+    ]
+    return list(dict.fromkeys(found))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write JSON if asked to.
 
@@ -37,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folder:
         _say(f"Where are the sets? Name their folder by --data or {VARIABLE}.")
         return WRONG_USE
-    names = options.sets.split(",") if options.sets else list(FORMS)
+    names = _named(options.sets.split(",")) if options.sets else list(FORMS)
     unknown = [name for name in names if name not in FORMS]
     if unknown:
         _say(f"There is no set {unknown[0]!r}; known are {', '.join(FORMS)}.")
