@@ -1,6 +1,6 @@
 """Retrieval quality through the public door, in a short form: one small set in each language.
 
-Collected only where ``THREEFOLD_EVALUATION_DATA`` names the sets. ``scripts/evaluate`` measures all.
+Collected only where ``THREEFOLD_EVALUATION_DATA`` names the sets; ``scripts/evaluate`` runs all.
 """
 
 import json
