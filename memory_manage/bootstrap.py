@@ -10,7 +10,7 @@ from memory_tool.bootstrap import Given, open_tool
 from memory_tool.settings import load_settings
 from memory_tool.tool import MemoryTool
 
-_GIVEN: Final = ("vector_index", "keyword_index")
+_GIVEN: Final = ("record_store", "vector_index", "keyword_index")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,8 +70,8 @@ class MemoryManage:
         Args:
             stores: Ready-made stores, instead of all others.
             on_progress: Hears of steps that take seconds; by default a line on standard error.
-            arguments: Any of :class:`~memory_tool.settings.Settings`; ``embedder``,
-                ``vector_index`` and ``keyword_index`` may also be objects with the port.
+            arguments: Any of :class:`~memory_tool.settings.Settings`; ``embedder`` may also be an
+                object with the port, as may ``record_store``, ``vector_index``, ``keyword_index``.
 
         Raises:
             MissingExtra: An embedded part is not installed.

@@ -30,7 +30,18 @@ from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
-from memory_tool.ports import Embedder, IndexTarget, KeywordIndex, VectorIndex
+from memory_tool.ports import (
+    ChangeLog,
+    Embedder,
+    Identified,
+    IndexTarget,
+    KeywordIndex,
+    RecordReader,
+    RecordStore,
+    SpaceRegistry,
+    VectorGaps,
+    VectorIndex,
+)
 from memory_tool.settings import Settings
 from memory_tool.text.tokenise import TOKENISER_VERSION
 from memory_tool.tool import MemoryTool
@@ -47,11 +58,13 @@ _OPENAI: Final = "openai:"
 class Given:
     """Parts that the caller brings instead of those that the settings name.
 
-    An index that is also an :class:`~memory_tool.ports.IndexTarget` is fed from the log; ``stores``
-    replaces everything.
+    A record store also has the ports RecordReader and SpaceRegistry; if it has ChangeLog too, the
+    indexes follow it. An index that is also an :class:`~memory_tool.ports.IndexTarget` is fed from
+    the log. ``stores`` replaces everything.
     """
 
     embedder: Embedder | None = None
+    record_store: RecordStore | None = None
     vector_index: VectorIndex | None = None
     keyword_index: KeywordIndex | None = None
     stores: Stores | None = None
@@ -70,6 +83,19 @@ class _Database:
     shown: str
     revive: Callable[[], None] | None = None
     close: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Truth:
+    """The record store with its other doors; without a log the indexes are somebody else's care."""
+
+    records: RecordStore
+    reader: RecordReader
+    spaces: SpaceRegistry
+    log: ChangeLog | None
+    gaps: VectorGaps | None
+    identity: str
+    shown: str
 
 
 def open_tool(
@@ -107,11 +133,55 @@ def open_tool(
 def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str], None]) -> Stores:
     # Whatever was opened is closed again, in the reverse order, if the rest can't be.
     with ExitStack() as opened:
-        # First the server: where it runs as another user it makes the folder for both to enter.
-        database = _database(settings, on_progress)
-        opened.callback(database.close)
-        stores = _joined(settings, given, database=database, opened=opened)
+        if given.record_store is None:
+            # First the server: where it runs as another user it makes the folder for both to enter.
+            truth = _postgres_truth(settings, opened, on_progress=on_progress)
+        else:
+            truth = _given_truth(given.record_store)
+        stores = _joined(settings, given, truth=truth)
         return dataclasses.replace(stores, closing=(opened.pop_all().close,))
+
+
+def _postgres_truth(
+    settings: Settings, opened: ExitStack, *, on_progress: Callable[[str], None]
+) -> _Truth:
+    database = _database(settings, on_progress)
+    opened.callback(database.close)
+    migrate(database.owner)
+    app, worker = (
+        PostgresPool(
+            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
+        )
+        for address in (database.app, database.worker)
+    )
+    for pool in (app, worker):
+        pool.open()
+        opened.callback(pool.close)
+    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
+    return _Truth(
+        records=records,
+        reader=PostgresRecordReader(app, records),
+        spaces=records,
+        log=log,
+        gaps=log,
+        identity=log.identity(),
+        shown=database.shown,
+    )
+
+
+def _given_truth(store: RecordStore) -> _Truth:
+    if not isinstance(store, RecordReader) or not isinstance(store, SpaceRegistry):
+        message = "a record_store also needs the ports RecordReader and SpaceRegistry"
+        raise SettingsError(message)
+    return _Truth(
+        records=store,
+        reader=store,
+        spaces=store,
+        log=store if isinstance(store, ChangeLog) else None,
+        gaps=store if isinstance(store, VectorGaps) else None,
+        identity=store.identity() if isinstance(store, Identified) else "",
+        shown=f"given ({type(store).__name__})",
+    )
 
 
 def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
@@ -140,52 +210,53 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
     )
 
 
-def _joined(settings: Settings, given: Given, *, database: _Database, opened: ExitStack) -> Stores:
+def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
     identity = open_folder(settings.data_dir)
-    migrate(database.owner)
-    app, worker = (
-        PostgresPool(
-            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
-        )
-        for address in (database.app, database.worker)
-    )
-    for pool in (app, worker):
-        pool.open()
-        opened.callback(pool.close)
-    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
-    recorded = records.active_space()
+    recorded = truth.spaces.active_space()
     embedder = given.embedder or _embedder(settings, recorded)
     if recorded is not None:
         check_space(recorded, embedder.space)
+    log = truth.log
+    if log is None and (given.vector_index is None or given.keyword_index is None):
+        message = "a record_store without the port ChangeLog needs both indexes to be given"
+        raise SettingsError(message)
     vector_index = given.vector_index or FaissVectorIndex(
         settings.data_dir / "vectors",
         target=f"faiss:{identity}",
-        store=log.identity(),
-        space=_Remembered(records.active_space),
+        store=truth.identity,
+        space=_Remembered(truth.spaces.active_space),
     )
     keyword_index = given.keyword_index or _tantivy_index(settings, identity)
-    targets = [
-        *_keyword_targets(settings, given, identity=identity),
-        *_vector_targets(settings, given, log=log, index=vector_index),
-    ]
     return Stores(
-        records=records,
-        reader=PostgresRecordReader(app, records),
-        spaces=records,
+        records=truth.records,
+        reader=truth.reader,
+        spaces=truth.spaces,
         vector_index=vector_index,
         keyword_index=keyword_index,
         embedder=embedder,
-        pointer=lambda: log.pointer(vector_index.target),
-        gaps=log,
-        background=BackgroundApplier(Applier(log, targets), FolderLease(settings.data_dir)),
+        pointer=lambda: None if log is None else log.pointer(vector_index.target),
+        gaps=truth.gaps,
+        background=_background(settings, given, truth=truth, index=vector_index, identity=identity),
         where={
-            "records": database.shown,
+            "records": truth.shown,
             "keywords": "given" if given.keyword_index else "Tantivy",
             "vectors": "given" if given.vector_index else "FAISS",
             "embedder": embedder.space.name,
             "data": str(settings.data_dir),
         },
     )
+
+
+def _background(
+    settings: Settings, given: Given, *, truth: _Truth, index: VectorIndex, identity: str
+) -> BackgroundApplier | None:
+    if truth.log is None:
+        return None
+    targets = [
+        *_keyword_targets(settings, given, identity=identity),
+        *_vector_targets(settings, given, log=truth.log, index=index),
+    ]
+    return BackgroundApplier(Applier(truth.log, targets), FolderLease(settings.data_dir))
 
 
 class _Remembered:
@@ -202,7 +273,7 @@ class _Remembered:
 
 
 def _vector_targets(
-    settings: Settings, given: Given, *, log: PostgresChangeLog, index: VectorIndex
+    settings: Settings, given: Given, *, log: ChangeLog, index: VectorIndex
 ) -> list[IndexTarget]:
     if given.vector_index is not None:
         return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []

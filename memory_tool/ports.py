@@ -26,7 +26,7 @@ from memory_tool.port_values import (
     TargetBase,
 )
 from memory_tool.query import Candidate, Filter, Outline
-from memory_tool.scope import Namespace, Scope
+from memory_tool.scope import Scope
 
 
 class Embedder(Protocol):
@@ -149,6 +149,7 @@ class Snapshot(RecordSnapshot, TokenSearch, Protocol):
     """What :meth:`RecordStore.snapshot` opens: reading and searching one moment of the truth."""
 
 
+@runtime_checkable
 class RecordReader(Protocol):
     """Reading without searching. Every method sees only what its scope covers."""
 
@@ -173,6 +174,7 @@ class RecordReader(Protocol):
         ...
 
 
+@runtime_checkable
 class SpaceRegistry(Protocol):
     """Which embedding space the store's vectors are in."""
 
@@ -288,6 +290,7 @@ class KeywordIndex(Protocol):
         ...
 
 
+@runtime_checkable
 class ChangeLog(Protocol):
     """The truth as appliers read it: what changed since a number, for every namespace."""
 
@@ -363,6 +366,16 @@ class IndexTarget(Protocol):
         ...
 
 
+@runtime_checkable
+class Identified(Protocol):
+    """A store that tells who it is."""
+
+    def identity(self) -> str:
+        """What tells it from every other: 32 hexadecimal digits."""
+        ...
+
+
+@runtime_checkable
 class VectorGaps(Protocol):
     """Which memories wait for their vectors, over all namespaces."""
 
@@ -380,16 +393,4 @@ class Lease(Protocol):
 
     def release(self) -> None:
         """Give it back. Harmless when it isn't held."""
-        ...
-
-
-class SideStructure(Protocol):
-    """Something the brain keeps beside the truth and the jobs have to renew or erase."""
-
-    def rebuild(self) -> None:
-        """Make it again from the truth."""
-        ...
-
-    def erase(self, namespaces: Sequence[Namespace]) -> None:
-        """Forget what it holds of these namespaces."""
         ...
