@@ -1,7 +1,7 @@
 """The options of a search or a listing as a filter, times and zone. Pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -19,12 +19,36 @@ def zone_of(name: object, default: str) -> tzinfo:
     """
     chosen = name or default
     if not chosen:
-        return datetime.now().astimezone().tzinfo or UTC
+        return MachineZone()
     try:
         return ZoneInfo(str(chosen))
     except (ZoneInfoNotFoundError, ValueError) as error:
         message = f"{chosen!r} is no known time zone"
         raise InputError(message) from error
+
+
+class MachineZone(tzinfo):
+    """The zone of the machine with its summer time: an offset of today would be wrong in winter."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        """The offset that the machine's rules give for that local time."""
+        local = (moment or datetime.now(UTC)).replace(tzinfo=None)
+        return local - datetime.fromtimestamp(local.timestamp(), UTC).replace(tzinfo=None)
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        """Not told apart from the offset."""
+        del moment
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        """What it is."""
+        del moment
+        return "the machine's zone"
+
+    def fromutc(self, moment: datetime) -> datetime:
+        """The local time of a moment."""
+        local = datetime.fromtimestamp(moment.replace(tzinfo=UTC).timestamp())  # noqa: DTZ006 - local is meant
+        return local.replace(tzinfo=self)
 
 
 def option_filter(options: Mapping[str, Any], tz: tzinfo) -> Filter:

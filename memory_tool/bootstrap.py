@@ -187,6 +187,8 @@ def _given_truth(store: RecordStore) -> _Truth:
 def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
     url = settings.database_url
     if url:
+        # A folder that can't be used is told before a server is asked.
+        open_folder(settings.data_dir)
         return _Database(
             app=address_of(url, Role.APP, given=url),
             worker=address_of(url, Role.WORKER, given=settings.worker_database_url),

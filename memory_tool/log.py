@@ -46,6 +46,7 @@ def log_as_json(*, level: int = logging.INFO) -> None:
 
 def stay_quiet_by_default() -> None:
     """A library prints nothing unless asked: events go to standard logging as plain fields."""
+    logging.getLogger("threefold").addHandler(logging.NullHandler())
     if structlog.is_configured():
         return
     structlog.configure(

@@ -93,11 +93,15 @@ class Namespace:
         return cls(project=ids.get("project"), user=ids.get("user"), agent=ids.get("agent"))
 
     def __str__(self) -> str:
-        """``user:u1/project:p2``, or the path joined by slashes."""
+        """``project:p2/user:u1`` as :meth:`parse` reads it, or the path as a JSON list."""
         if self.path:
-            return "/".join(self.path)
+            return self.address
         values = ((kind, getattr(self, kind)) for kind in _KINDS)
-        return "/".join(f"{kind}:{value}" for kind, value in values if value is not None)
+        return "/".join(f"{kind}:{_escaped(value)}" for kind, value in values if value is not None)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("%", "%25").replace("/", "%2F")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
