@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, Unpack
 
 from memory_manage.manager import MemoryManage
 from memory_manage.options import ReadScopeOptions
+from memory_tool.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +37,7 @@ class AsyncMemoryManage:
     def __init__(self, memory: MemoryManage, executor: Executor | None = None) -> None:
         """Wrap a memory; use :meth:`open`."""
         self.memory = memory
+        self._closed = False
         self._executor = executor or ThreadPoolExecutor(
             THREADS, thread_name_prefix="threefold-async"
         )
@@ -51,7 +53,13 @@ class AsyncMemoryManage:
 
     async def run(self, call: Callable[[], R]) -> R:
         """Run a blocking call in a thread of the memory's own."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+        except RuntimeError as error:
+            if not self._closed:
+                raise
+            message = "the memory is closed: open it again"
+            raise InputError(message) from error
 
     add = _awaited(MemoryManage.add)
     add_many = _awaited(MemoryManage.add_many)
@@ -68,7 +76,10 @@ class AsyncMemoryManage:
     health = _awaited(MemoryManage.health)
 
     async def close(self) -> None:
-        """Close the memory and the threads."""
+        """Close the memory and the threads. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
         await self.run(self.memory.close)
         self._executor.shutdown(wait=False)
 

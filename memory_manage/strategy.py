@@ -5,19 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.errors import InputError
-from memory_tool.query import Arm, Strategy, WeightedSum
+from memory_tool.query import HYBRID, KEYWORD, VECTOR, Strategy
 
-FUSION: Final = WeightedSum(vector=0.6, keyword=0.4)
-"""0.6 vector + 0.4 keyword measured best over conversational and passage sets; ARCHITECTURE.md has
-the table. RRF (k = 60) is the alternative."""
-
-KEYWORD: Final = Strategy(name="keyword", arms=(Arm.KEYWORD,), fusion=FUSION)
-VECTOR: Final = Strategy(name="vector", arms=(Arm.VECTOR,), fusion=FUSION)
-HYBRID: Final = Strategy(name="hybrid", arms=(Arm.VECTOR, Arm.KEYWORD), fusion=FUSION)
 _BY_NAME: Final = {strategy.name: strategy for strategy in (KEYWORD, VECTOR, HYBRID)}
 
 _IDENTIFIER: Final = re.compile(
-    r"(?:[A-Za-z]+[-_./#])*[A-Za-z]*\d[\w./#-]*|[0-9a-f]{8}-[0-9a-f-]{27}|[\w.+-]+@[\w.-]+"
+    r"(?:[A-Za-z]+[-_./#])*[A-Za-z]*\d[\w./#-]*|[0-9a-f]{8}-[0-9a-f-]{27}|[\w.+-]+@[\w.-]+",
+    # Chinese has no blanks: without this "3月份我去了哪里" would be one identifier.
+    re.ASCII,
 )
 _QUOTED: Final = re.compile(r"[\"“「『'‘]([^\"”」』'’]+)[\"”」』'’]")
 

@@ -41,8 +41,12 @@ class Background(Protocol):
         """A search found an index that must be rebuilt."""
         ...
 
-    def also(self, chore: Callable[[], object]) -> None:
-        """Do this too from time to time, as the only process of the folder."""
+    def also(self, chore: Callable[[], int]) -> None:
+        """Do this too, as the only process of the folder; again at once while it did something."""
+        ...
+
+    def hurry(self) -> None:
+        """A search found the indexes far behind."""
         ...
 
     def apply_now(self) -> bool:
@@ -61,6 +65,7 @@ class Stores:
     Attributes:
         pointer: Which generation of the vector index is to be read, for health.
         gaps: Which memories wait for their vectors.
+        chores: What the holder of the folder does from time to time; each says whether it helped.
         background: Applies to the indexes; ``None`` when somebody else does.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
@@ -74,6 +79,7 @@ class Stores:
     embedder: Embedder
     pointer: Callable[[], Pointer | None] = lambda: None
     gaps: VectorGaps | None = None
+    chores: tuple[Callable[[], int], ...] = ()
     background: Background | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()
@@ -129,6 +135,7 @@ def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
             executor=shared.executor,
             memo=OverlayMemo(),
             distrust=background.distrust if background else lambda _target, _reason: None,
+            behind=background.hurry if background else lambda: None,
         ),
         rules=ReadRules(
             retry=shared.retry,

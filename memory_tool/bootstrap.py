@@ -96,6 +96,7 @@ class _Truth:
     gaps: VectorGaps | None
     identity: str
     shown: str
+    chores: tuple[Callable[[], int], ...] = ()
 
 
 def open_tool(
@@ -125,6 +126,8 @@ def open_tool(
     if stores.background is not None:
         if stores.gaps is not None:
             stores.background.also(Backfill(stores.gaps, tool.complete).run)
+        for chore in stores.chores:
+            stores.background.also(chore)
         stores.background.start()
     logger().info("opened", where=dict(stores.where))
     return tool
@@ -166,6 +169,7 @@ def _postgres_truth(
         gaps=log,
         identity=log.identity(),
         shown=database.shown,
+        chores=(log.forget_receipts,),
     )
 
 
@@ -238,6 +242,7 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
         embedder=embedder,
         pointer=lambda: None if log is None else log.pointer(vector_index.target),
         gaps=truth.gaps,
+        chores=truth.chores,
         background=_background(settings, given, truth=truth, index=vector_index, identity=identity),
         where={
             "records": truth.shown,

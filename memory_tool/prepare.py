@@ -6,10 +6,12 @@ Validate, hash, chunk, tokenise ∥ embed.
 import dataclasses
 import hashlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeAlias
+
+import numpy as np
 
 from memory_tool.chunking.prose import Span, fits_one_chunk, split_prose
 from memory_tool.errors import InputError, InvalidEmbedding, Unavailable
@@ -194,8 +196,22 @@ def request_hash(*parts: object) -> bytes:
         InputError: A whole number has more digits than Python writes.
     """
     try:
-        text = repr(parts)
+        text = repr([_canonical(part) for part in parts])
     except ValueError as error:
         message = "a number is too large"
         raise InputError(message) from error
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _canonical(value: object) -> object:
+    """The value in a form whose ``repr`` is whole, and equal for what callers hold to be equal."""
+    if isinstance(value, np.ndarray):
+        return ("array", str(value.dtype), value.shape, value.tobytes())
+    if isinstance(value, Mapping):
+        return sorted((str(name), repr(_canonical(item))) for name, item in value.items())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (spec.name for spec in dataclasses.fields(value))
+        return (type(value).__name__, [(name, _canonical(getattr(value, name))) for name in names])
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    return value

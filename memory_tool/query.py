@@ -90,6 +90,14 @@ class Strategy:
     fusion: Fusion
 
 
+FUSION: Final = WeightedSum(vector=0.6, keyword=0.4)
+"""Measured best over conversational and passage sets; ARCHITECTURE.md has the table."""
+
+KEYWORD: Final = Strategy(name="keyword", arms=(Arm.KEYWORD,), fusion=FUSION)
+VECTOR: Final = Strategy(name="vector", arms=(Arm.VECTOR,), fusion=FUSION)
+HYBRID: Final = Strategy(name="hybrid", arms=(Arm.VECTOR, Arm.KEYWORD), fusion=FUSION)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """One question for the read path.

@@ -33,7 +33,11 @@ class ReadRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadParts:
-    """What the read path works with. ``distrust`` hears of an index that must be rebuilt."""
+    """What the read path works with.
+
+    ``distrust`` hears of an index that must be rebuilt,
+    ``behind`` that the indexes lack more rows than a search may fetch.
+    """
 
     store: RecordStore
     vector_index: VectorIndex
@@ -42,6 +46,7 @@ class ReadParts:
     executor: Executor
     memo: OverlayMemo
     distrust: Callable[[str, str], None]
+    behind: Callable[[], None]
 
 
 class ReadPath:
@@ -199,7 +204,9 @@ class ReadPath:
                 self._distrust(arm, "it comes from another history of the store")
             settling = Settling(query, asked, opened=opened, snapshot=snapshot)
             states = settling.overlay(started)
-            if states is not None:
+            if states is None:
+                self._parts.behind()
+            else:
                 memo.keep(view.incarnation, states)
             settling.collect(proposed, states)
             short = settling.is_short and asked.depth < query.depth * WIDENINGS[-1]

@@ -105,6 +105,9 @@ class Settings:
         if self.chunk_overlap >= self.chunk_tokens:
             message = "chunk_overlap must be smaller than chunk_tokens"
             raise SettingsError(message)
+        if not self.threshold <= 1:
+            message = f"threshold lies between 0 and 1, not {self.threshold}"
+            raise SettingsError(message)
         unknown = set(self.scope_requires) - {"user", "project", "agent"}
         if unknown:
             message = f"scope_requires knows user, project and agent, not {sorted(unknown)}"
@@ -117,7 +120,13 @@ class Settings:
                 raise SettingsError(message) from error
 
 
-_MAY_BE_ZERO: Final = {"hnsw_min_rows", "embed_cache", "overlay_rows", "threshold"}
+_MAY_BE_ZERO: Final = {
+    "hnsw_min_rows",
+    "embed_cache",
+    "overlay_rows",
+    "threshold",
+    "chunk_overlap",
+}
 
 
 def _check_positive(settings: Settings) -> None:

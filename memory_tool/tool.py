@@ -26,7 +26,7 @@ from memory_tool.model import (
 )
 from memory_tool.port_values import PageRequest
 from memory_tool.ports import RecordReader
-from memory_tool.query import Answer, Arm, Filter, Found, Hit, Query, Strategy, WeightedSum
+from memory_tool.query import HYBRID, Answer, Filter, Found, Hit, Query
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
@@ -37,9 +37,6 @@ from memory_tool.write_path import raise_if_failed
 from memory_tool.write_plan import decide_duplicates
 from memory_tool.write_queue import WriteQueue
 
-HYBRID: Final = Strategy(
-    name="hybrid", arms=(Arm.VECTOR, Arm.KEYWORD), fusion=WeightedSum(vector=0.6, keyword=0.4)
-)
 _SCOPE_WORDS: Final = ("user_id", "agent_id", "project_id", "run_id", "namespace")
 _DELETE_PAGE: Final = 500
 _THREADS: Final = 4
@@ -128,7 +125,14 @@ class MemoryTool:
         """
         text = check_query(query)
         scope, condition = self.scope_and_filter(ScopeWords(), filters)
-        asked = Query(text=text, scope=scope, strategy=HYBRID, filter=condition, limit=limit)
+        asked = Query(
+            text=text,
+            scope=scope,
+            strategy=HYBRID,
+            filter=condition,
+            limit=limit,
+            depth=max(100, 2 * limit),
+        )
         return self.search(asked, lambda hits, _now: sorted(hits, key=_by_relevance)[:limit]).found
 
     def scope_and_filter(
@@ -292,7 +296,8 @@ class MemoryTool:
             "records": self._stores.reader.counts,
             "keyword index": self._stores.keyword_index.view,
             "vector index": lambda: self._stores.vector_index.view(self._stores.pointer()),
-            "embedder": lambda: self._embedder.embed_queries(["ok"]),
+            # Not through the cache, which would answer for a model that is gone.
+            "embedder": lambda: self._stores.embedder.embed_queries(["ok"]),
         }
         return {name: _checked(check) for name, check in checks.items()}
 

@@ -102,7 +102,7 @@ class WritePath:
             results: list[WriteResult] = []
             for number, group in enumerate(self._groups(news)):
                 key = idempotency_key and (
-                    f"{idempotency_key}/{number}" if number else idempotency_key
+                    f"{idempotency_key}\0{number}" if number else idempotency_key
                 )
                 results.extend(self._store_group(namespace, group, key=key, request=asked))
             return tuple(results)

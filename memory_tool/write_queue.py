@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from memory_tool.errors import ThreefoldError
+from memory_tool.errors import InputError
 from memory_tool.model import NewMemory, WriteResult
 from memory_tool.scope import Namespace
 
@@ -45,7 +45,7 @@ class WriteQueue:
         with self._condition:
             if self._closing:
                 message = "the memory is closed"
-                raise ThreefoldError(message)
+                raise InputError(message)
             group = self._groups.setdefault(namespace, _Group(since=time.monotonic()))
             group.news.append(new)
             group.futures.append(future)

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Final
@@ -26,11 +27,11 @@ def open_folder(path: Path) -> str:
         file = path / _IDENTITY
         if not file.exists():
             _write_once(file, secrets.token_hex(_IDENTITY_BYTES))
-        identity = file.read_text(encoding="ascii").strip()
+        identity = file.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
         message = f"the data folder {path} can't be used: {error.strerror}"
         raise SettingsError(message) from error
-    if len(identity) != 2 * _IDENTITY_BYTES:
+    if not re.fullmatch(f"[0-9a-f]{{{2 * _IDENTITY_BYTES}}}", identity):
         message = f"{file} is damaged: remove the folder's indexes and open again"
         raise Corrupt(message)
     return identity

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -53,6 +53,16 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
+_PATIENCE: Final[dict[str, Any]] = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+"""Seconds, and milliseconds for the second: nobody waits without end for a server gone silent."""
+
+
 class PostgresPool:
     """Connections of one role. Nothing is ever set at session level, so a pooler may stand between.
 
@@ -80,7 +90,11 @@ class PostgresPool:
             open=False,
             timeout=WAIT_SECONDS,
             reconnect_timeout=WAIT_SECONDS,
-            kwargs={"autocommit": True, "prepare_threshold": None if pooled else 1},
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None if pooled else 1,
+                **_PATIENCE,
+            },
             check=ConnectionPool.check_connection if pooled else None,
         )
 
@@ -95,7 +109,7 @@ class PostgresPool:
         # A connection of its own: the pool would say that it waited, not why it waited in vain.
         with (
             translated(),
-            psycopg.connect(self._conninfo, connect_timeout=int(WAIT_SECONDS)) as connection,
+            psycopg.connect(self._conninfo, **_PATIENCE) as connection,
         ):
             version = connection.info.server_version
             powerful = connection.execute(

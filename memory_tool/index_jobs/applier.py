@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from memory_tool.errors import Corrupt
@@ -10,10 +10,15 @@ from memory_tool.log import logger
 from memory_tool.port_values import ForeignHistory, Patience, TargetBase
 from memory_tool.ports import ChangeLog, IndexTarget
 
-BATCH_ROWS: Final = {"keyword": 2_000, "vector": 10_000_000}
+BATCH_ROWS: Final[Mapping[str, int]] = {"keyword": 2_000, "vector": 10_000_000}
 """Rows of one batch. A keyword batch is one commit; a fold reads everything in one snapshot."""
 
 _EMPTY: Final = TargetBase(mark=None, clocks={})
+
+
+def _limit(kind: str, pending: int) -> int:
+    # A batch reads past all that is pending: a tenth of it at a time keeps a rebuild linear.
+    return max(BATCH_ROWS[kind], pending // 10)
 
 
 class Applier:
@@ -33,11 +38,20 @@ class Applier:
         self._waiting_since: dict[str, float] = {}
         self._distrusted: dict[str, str] = {}
         self._rebuilding: set[str] = set()
+        self._hurried = False
         self._lock = threading.Lock()
 
     def distrust(self, target: str, reason: str) -> None:
         """Rebuild a target from nothing at the next run."""
         self._distrusted[target] = reason
+
+    def trust(self) -> None:
+        """Forget whom to distrust: another process applies now."""
+        self._distrusted.clear()
+
+    def hurry(self) -> None:
+        """At the next run everything pending is due."""
+        self._hurried = True
 
     def run(self, *, force: bool = False) -> int:
         """Apply what is due (everything with ``force``); the number of batches applied.
@@ -46,6 +60,7 @@ class Applier:
             Unavailable: The record store can't be reached.
         """
         with self._lock:
+            force, self._hurried = force or self._hurried, False
             return sum(self._bring_forward(target, force=force) for target in self._targets)
 
     def close(self) -> None:
@@ -99,7 +114,7 @@ class Applier:
     def _apply(self, target: IndexTarget, base: TargetBase, *, pending: int) -> bool:
         try:
             with self._log.changes(
-                target.name, target.kind, base=base, limit=BATCH_ROWS[target.kind]
+                target.name, target.kind, base=base, limit=_limit(target.kind, pending)
             ) as batch:
                 target.apply(batch, self._log)
         except ForeignHistory as error:
@@ -109,6 +124,8 @@ class Applier:
             self._reset(target, str(error))
             return False
         self._rebuilding.discard(target.name)
+        # What was said of it while it was rebuilt was said of its predecessor.
+        self._distrusted.pop(target.name, None)
         logger().info("applied", target=target.name, pending=pending)
         return True
 

@@ -11,7 +11,7 @@ BATCH: Final = 100
 
 
 class Backfill:
-    """Completes vectors batch by batch, until none is missing or the embedder fails again."""
+    """Completes vectors one batch a call, so that whoever calls it never waits long for it."""
 
     def __init__(self, gaps: VectorGaps, complete: Callable[[Sequence[StoredRow]], int]) -> None:
         """``complete`` embeds and commits rows, and says how many got their vectors."""
@@ -19,13 +19,9 @@ class Backfill:
         self._complete = complete
 
     def run(self) -> int:
-        """How many memories got their vectors."""
-        total = 0
-        while rows := self._gaps.without_vectors(BATCH):
-            done = self._complete(rows)
-            total += done
-            if done < len(rows):
-                break
-        if total:
-            logger().info("applied", target="missing vectors", pending=total)
-        return total
+        """How many memories of the next batch got their vectors; more may be missing."""
+        rows = self._gaps.without_vectors(BATCH)
+        done = self._complete(rows) if rows else 0
+        if done:
+            logger().info("applied", target="missing vectors", pending=done)
+        return done

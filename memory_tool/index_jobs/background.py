@@ -32,7 +32,7 @@ class BackgroundApplier:
         self._lease = lease
         self._woken = threading.Event()
         self._closing = threading.Event()
-        self._chores: list[Callable[[], object]] = []
+        self._chores: list[Callable[[], int]] = []
         self._chores_at = time.monotonic() + CHORE_SECONDS
         self._thread = threading.Thread(target=self._run, name="threefold-applier", daemon=True)
 
@@ -50,9 +50,14 @@ class BackgroundApplier:
         self._applier.distrust(target, reason)
         self._woken.set()
 
-    def also(self, chore: Callable[[], object]) -> None:
-        """Do this too, once a minute while this process holds the lease."""
+    def also(self, chore: Callable[[], int]) -> None:
+        """Do this too while this process holds the lease: each minute, at once if it helped."""
         self._chores.append(chore)
+
+    def hurry(self) -> None:
+        """A search found the indexes far behind: what is pending is due now."""
+        self._applier.hurry()
+        self._woken.set()
 
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process holds the lease."""
@@ -84,15 +89,17 @@ class BackgroundApplier:
                 if self._lease.try_acquire():
                     self._applier.run()
                     self._do_chores()
+                else:
+                    # Who holds the lease meets the same damage in its own searches.
+                    self._applier.trust()
             except Exception:  # noqa: BLE001 - the loop must outlive any one failure
                 logger().exception("job_failed", job="apply")
 
     def _do_chores(self) -> None:
         if time.monotonic() < self._chores_at:
             return
-        self._chores_at = time.monotonic() + CHORE_SECONDS
-        for chore in self._chores:
-            chore()
+        helped = [chore() for chore in self._chores if not self._closing.is_set()]
+        self._chores_at = time.monotonic() + (0 if any(helped) else CHORE_SECONDS)
 
     def _wait(self) -> bool:
         if self._woken.wait(POLL_SECONDS) and not self._closing.is_set():

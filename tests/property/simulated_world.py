@@ -240,6 +240,7 @@ class World:
             executor=Inline(),
             memo=OverlayMemo(),
             distrust=folder.distrusted.__setitem__,
+            behind=lambda: None,
         )
         return Process(
             folder=folder,

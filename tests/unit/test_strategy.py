@@ -16,6 +16,9 @@ from memory_tool.errors import InputError
         ("张先生喜欢什么颜色？", "hybrid"),
         ("why did we move the launch?", "hybrid"),
         ("order 42 was late", "hybrid"),
+        ("2025年预算是多少", "hybrid"),
+        ("3月份我去了哪里", "hybrid"),
+        ("5G手机多少钱", "hybrid"),
     ],
 )
 def test_identifiers_and_quotes_are_searched_by_words(question: str, strategy: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from memory_tool.errors import ThreefoldError, Unavailable
+from memory_tool.errors import InputError, Unavailable
 from memory_tool.model import NewMemory, Status, WriteResult
 from memory_tool.scope import Namespace
 from memory_tool.write_queue import WriteQueue
@@ -69,7 +69,7 @@ def test_close_stores_what_is_queued() -> None:
     queue.close()
 
     assert future.result(0).id == "last"
-    with pytest.raises(ThreefoldError):
+    with pytest.raises(InputError):
         queue.put(HERE, NewMemory(content="too late"))
 
 

@@ -70,7 +70,7 @@ CREATE FUNCTION threefold.ensure_namespace(
     wanted_address text, wanted_hash bytea, wanted_project text, wanted_user text,
     wanted_agent text, wanted_path text[]
 ) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found bigint;
 BEGIN
@@ -96,7 +96,7 @@ END $$;
 CREATE FUNCTION threefold.covered_namespaces(
     wanted_project text, wanted_user text, wanted_agent text, wanted_path text[], bound int
 ) RETURNS TABLE (ns_id bigint, address text, nseq bigint, stamp bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF wanted_path IS NOT NULL THEN
         RETURN QUERY
@@ -139,7 +139,7 @@ END $$;
 -- The namespaces whose addresses have these hashes.
 CREATE FUNCTION threefold.named_namespaces(hashes bytea[])
 RETURNS TABLE (ns_id bigint, address text, nseq bigint, stamp bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
         SELECT n.ns_id, n.address, c.nseq, c.stamp
@@ -157,7 +157,7 @@ CREATE FUNCTION threefold.chunks_with_terms(terms text[], bound int)
 RETURNS TABLE (ns_id bigint, memory_id uuid, ordinal smallint, keyword_nseq bigint, words text,
                bigrams text, extra text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan SET enable_bitmapscan = on
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_bitmapscan = on
 AS $$
 DECLARE
     allowed bigint[] := threefold.allowed_namespaces();
@@ -188,7 +188,7 @@ END $$;
 CREATE FUNCTION threefold.memories_with_metadata(wanted jsonb)
 RETURNS TABLE (ns_id bigint, id uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
-SET search_path = pg_catalog SET plan_cache_mode = force_custom_plan SET enable_bitmapscan = on
+SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET enable_bitmapscan = on
 AS $$
 DECLARE
     allowed bigint[] := threefold.allowed_namespaces();
@@ -202,7 +202,7 @@ END $$;
 
 -- Figures without content, for stats and health.
 CREATE FUNCTION threefold.store_counts() RETURNS TABLE (name text, figure bigint)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT 'namespaces', count(*) FROM threefold.namespace WHERE retired_at IS NULL
     UNION ALL
     SELECT 'memories', count(*) FROM threefold.memory
