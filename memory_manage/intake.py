@@ -31,6 +31,8 @@ RECORD_NAMES: Final = frozenset(
     )
 )
 
+_OF_MESSAGES: Final = frozenset(("role", "content", "name"))
+
 
 def new_memory(
     content: object, options: Mapping[str, Any], *, turn: Turn | None = None
@@ -64,6 +66,11 @@ def new_memory(
     )
 
 
+def is_record(content: Mapping[str, Any]) -> bool:
+    """Whether a mapping is a record rather than a message: it has no role, or more than one has."""
+    return "role" not in content or bool(set(content) & (RECORD_NAMES - _OF_MESSAGES))
+
+
 def record_memory(record: Mapping[str, Any], defaults: Mapping[str, Any]) -> NewMemory:
     """A record in the JSON form of :class:`~memory_tool.model.NewMemory` as a new memory.
 
@@ -78,7 +85,12 @@ def record_memory(record: Mapping[str, Any], defaults: Mapping[str, Any]) -> New
         message = "a record needs its content"
         raise InputError(message)
     turn = None
-    if record.get("conversation_id") is not None:
+    if record.get("conversation_id") is None:
+        lonely = [name for name in ("role", "position", "name") if record.get(name) is not None]
+        if lonely:
+            message = f"a record with {lonely[0]} needs the conversation_id that it belongs to"
+            raise InputError(message)
+    else:
         turn = Turn(
             conversation_id=record["conversation_id"],
             position=record.get("position") or 0,

@@ -10,7 +10,14 @@ import memory_manage.options as options_of
 from memory_manage.bootstrap import Parts, open_parts
 from memory_manage.conversation import Skipped, messages_to_memories
 from memory_manage.cursors import ListCursor, fingerprint, read_list_cursor, write_list_cursor
-from memory_manage.intake import completed, new_memory, patch_from, record_memory, time_of
+from memory_manage.intake import (
+    completed,
+    is_record,
+    new_memory,
+    patch_from,
+    record_memory,
+    time_of,
+)
 from memory_manage.questions import checked_limit, option_filter, zone_of
 from memory_manage.results import (
     Deleted,
@@ -103,7 +110,7 @@ class MemoryManage:
         call = _Call(namespace=namespace, options=given, request=_request(content, given))
         if isinstance(content, str):
             return self._stored_alone(call, new_memory(content, given))
-        if isinstance(content, Mapping) and "role" not in content:
+        if isinstance(content, Mapping) and is_record(content):
             return self._stored_alone(call, record_memory(content, given))
         messages = _messages(content)
         position = self._next_position(namespace, given)

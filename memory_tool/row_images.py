@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from memory_tool.model import Json, Memory, Patch, State, StoredRow, Unset
+from memory_tool.model import Json, Memory, NewMemory, Patch, State, StoredRow, Unset
 from memory_tool.port_values import Existing
 from memory_tool.scope import Namespace
 from memory_tool.write_changes import Extra, Put
@@ -53,21 +53,30 @@ def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) ->
     )
 
 
+_UPSERTED: Final = (
+    "importance",
+    "pinned",
+    "confidence",
+    "source",
+    "tags",
+    "metadata",
+    "occurred_at",
+    "expires_at",
+)
+_UNNAMED: Final = NewMemory(content="")
+
+
 def patch_of(put: Put) -> Patch:
-    """The patch that makes an existing memory read like ``put``; metadata is merged."""
-    new = put.new
-    return Patch(
-        content=new.content,
-        type=put.type,
-        importance=new.importance,
-        pinned=new.pinned,
-        confidence=new.confidence,
-        source=new.source,
-        tags=new.tags,
-        metadata=new.metadata,
-        occurred_at=new.occurred_at,
-        expires_at=new.expires_at,
-    )
+    """The patch that an upsert is: the text, and of the rest only what was named.
+
+    A memory that was pinned or rated since must not lose that when its key is written again.
+    """
+    named = {
+        name: getattr(put.new, name)
+        for name in _UPSERTED
+        if getattr(put.new, name) != getattr(_UNNAMED, name)
+    }
+    return Patch(content=put.new.content, type=put.type, **named)
 
 
 _IN_BOTH_INDEXES: Final = ("content", "type", "tags", "occurred_at", "expires_at", "tier")

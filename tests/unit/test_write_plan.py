@@ -1,5 +1,6 @@
 """Plans: what a commit does with what is there, as numbered row images."""
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -250,3 +251,15 @@ def test_unset_is_not_none() -> None:
     """Clearing an expiry and leaving it alone are two things."""
     assert Patch().expires_at is UNSET
     assert Patch(expires_at=None).expires_at is None
+
+
+def test_an_upsert_keeps_what_it_does_not_name() -> None:
+    """Pinned and rated by a person, then written again by an agent that knows of neither."""
+    old = stored("old", "before", key="k")
+    memory = dataclasses.replace(old.memory, pinned=True, importance=5, tags=("kept",))
+    rated = dataclasses.replace(old, memory=memory)
+    made = plan(put("after", key="k"), rows=(rated,))
+
+    after = made.changes[0].row.memory
+    assert (after.content, after.pinned, after.importance) == ("after", True, 5)
+    assert (after.tags, after.metadata) == (("kept",), {"a": 1, "b": 2})
