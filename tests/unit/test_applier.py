@@ -1,0 +1,119 @@
+"""When targets are brought forward, and when they start anew."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from memory_tool.adapters.in_memory_change_log import InMemoryChangeLog
+from memory_tool.adapters.in_memory_keyword_index import (
+    InMemoryKeywordFolder,
+    InMemoryKeywordTarget,
+)
+from memory_tool.adapters.in_memory_record_store import InMemoryRecordStore
+from memory_tool.adapters.in_memory_state import InMemoryStore
+from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.backfill import BATCH, Backfill
+from memory_tool.model import Chunk, StoredRow
+from tests.factories import commit_of, new_id, put
+
+TARGET = "keywords:here"
+
+
+class Host:
+    """One keyword target over an in-memory truth, and a clock that stands still."""
+
+    def __init__(self) -> None:
+        self.truth = InMemoryStore()
+        self.store = InMemoryRecordStore(self.truth)
+        self.log = InMemoryChangeLog(self.truth)
+        self.folder = InMemoryKeywordFolder()
+        self.now = 0.0
+        self.applier = Applier(
+            self.log,
+            [InMemoryKeywordTarget(self.folder, name=TARGET)],
+            clock=lambda: self.now,
+        )
+
+    def write(self, count: int) -> None:
+        """Add memories in one commit."""
+        self.store.commit(commit_of([put(new_id()) for _ in range(count)]))
+
+    @property
+    def applied(self) -> int:
+        """How many numbers the target has passed."""
+        return sum(self.folder.state.clocks.values())
+
+
+@pytest.fixture
+def host() -> Host:
+    """A fresh one."""
+    return Host()
+
+
+def test_a_few_rows_wait_for_their_time(host: Host) -> None:
+    """A commit for each write would cost more than it gives: searches see them anyway."""
+    host.write(1)
+    assert host.applier.run() == 0
+
+    host.now += 1
+    assert host.applier.run() == 1
+    assert host.applied == 1
+
+
+def test_many_rows_are_applied_at_once(host: Host) -> None:
+    """Fifty are a group."""
+    host.write(50)
+
+    assert host.applier.run() == 1
+    assert host.applied == 50
+
+
+def test_a_search_that_found_the_index_far_behind_makes_it_due(host: Host) -> None:
+    """Once, and then patience holds again."""
+    host.write(1)
+    host.applier.hurry()
+    assert host.applier.run() == 1
+
+    host.write(1)
+    assert host.applier.run() == 0
+
+
+def test_a_distrusted_target_is_built_anew_once(host: Host) -> None:
+    """A search that meets the damage while it is being mended must not have it mended twice."""
+    host.write(3)
+    host.applier.run(force=True)
+    first = host.folder.state.mark
+    host.applier.distrust(TARGET, "damaged")
+    host.applier.run()
+    second = host.folder.state.mark
+
+    assert first != second
+    assert host.applied == 3
+    assert host.applier.run() == 0
+    assert host.folder.state.mark == second
+
+
+def test_whoever_has_no_lease_forgets_its_distrust(host: Host) -> None:
+    """When it gets the lease, an hour later, the index has long been mended."""
+    host.write(3)
+    host.applier.run(force=True)
+    before = host.folder.state.mark
+    host.applier.distrust(TARGET, "damaged")
+    host.applier.trust()
+    host.applier.run()
+
+    assert host.folder.state.mark == before
+
+
+def test_a_back_fill_takes_one_batch_a_call(host: Host) -> None:
+    """Whoever calls it applies to the indexes too, and must not be kept from it for an hour."""
+    bare = Chunk(ordinal=0, start=0, stop=1, language="en", words="x", bigrams="")
+    host.store.commit(commit_of([put(new_id(), bare) for _ in range(BATCH + 1)]))
+    batches: list[int] = []
+
+    def complete(rows: Sequence[StoredRow]) -> int:
+        batches.append(len(rows))
+        return len(rows)
+
+    assert Backfill(host.log, complete).run() == BATCH
+    assert batches == [BATCH]
