@@ -170,10 +170,11 @@ def vectors_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmA
 def keywords_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmAnswer:
     """BM25 over stored tokens, when the index can't answer."""
     chunks = snapshot.chunks_with(asked.terms, FALLBACK_CHUNKS) if asked.terms else ()
+    cut = f"; only {FALLBACK_CHUNKS:,} chunks were read" if len(chunks) >= FALLBACK_CHUNKS else ""
     if asked.within is not None:
         chunks = tuple(chunk for chunk in chunks if chunk.memory_id in asked.within)
     scored = _bm25(asked, chunks, counts=snapshot.term_documents(asked.terms))
-    note = Degradation(part="keyword", reason=f"{reason}; search in PostgreSQL instead")
+    note = Degradation(part="keyword", reason=f"{reason}; search in PostgreSQL instead{cut}")
     return ArmAnswer(candidates=_cut(scored, asked.depth), degraded=(note,))
 
 
