@@ -99,7 +99,10 @@ def _sum(explanation: "Explanation", score: float) -> Iterator[str]:
     least = ""
     if explanation.calibrated is not None:
         least = f"; similarity {explanation.calibrated:.3f}, least {explanation.threshold}"
-    yield f"   {arms}{least}"
+    before = ""
+    if explanation.turn_before is not None:
+        before = f"; turn before {explanation.turn_before:.3f}"
+    yield f"   {arms}{least}{before}"
 
 
 def _arm(name: str, said: "ArmExplanation") -> str:
@@ -112,7 +115,8 @@ def explanation_key() -> str:
     """What the parts of an explained score mean."""
     weights = DEFAULT_WEIGHTS
     return (
-        "relevance: the arms joined as their fusion says, scores scaled over the candidates;"
+        "relevance: the arms joined as their fusion says, scores scaled over the candidates, and in"
+        " dialogues (that + 0.3 × turn before) / 1.3;"
         f" recency: {weights.decay} for each day of age, at least {weights.floor};"
         " importance: stars / 5, or 0.5 where none are given"
     )
