@@ -4,12 +4,17 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from memory_manage.async_manager import AsyncMemoryManage
     from memory_manage.manager import MemoryManage
     from memory_tool.model import NewMemory
 
-__all__ = ["MemoryManage", "NewMemory"]
+__all__ = ["AsyncMemoryManage", "MemoryManage", "NewMemory"]
 
-_HOMES: Final = {"MemoryManage": "memory_manage.manager", "NewMemory": "memory_tool.model"}
+_HOMES: Final = {
+    "AsyncMemoryManage": "memory_manage.async_manager",
+    "MemoryManage": "memory_manage.manager",
+    "NewMemory": "memory_tool.model",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -11,15 +11,13 @@ The docstring of a class is its message when none is given.
 """
 
 from collections.abc import Iterator
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal, Self
 
 Outcome = Literal["not_started", "committed", "unknown"]
 
 
 class ThreefoldError(Exception):
     """Something went wrong in Threefold."""
-
-    default_status: ClassVar[str] = "error"
 
     def __init__(self, message: str | None = None) -> None:
         """Keep ``message``, or the first line of the class docstring when there is none."""
@@ -80,6 +78,11 @@ class MissingExtra(InputError):
 
 class NotFound(ThreefoldError):
     """There is no such memory in this scope."""
+
+    @classmethod
+    def of(cls, memory_id: str) -> Self:
+        """The error that names the id."""
+        return cls(f"there is no memory {memory_id} in this scope")
 
 
 class WriteConflict(ThreefoldError):

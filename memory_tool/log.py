@@ -2,23 +2,8 @@
 
 import logging
 import sys
-from typing import Final
 
 import structlog
-
-EVENTS: Final = (
-    "opened",
-    "closed",
-    "stored",
-    "searched",
-    "retried",
-    "applied",
-    "target_reset",
-    "index_distrusted",
-    "embedding_failed",
-    "job_failed",
-)
-"""Every event that Threefold logs."""
 
 
 def logger() -> structlog.stdlib.BoundLogger:

@@ -1,8 +1,8 @@
-"""Counters and latencies over a bounded window, without content."""
+"""Latencies over a bounded window, without content."""
 
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -17,7 +17,6 @@ class Metrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seconds: dict[str, deque[float]] = {}
-        self._counts: Counter[str] = Counter()
 
     @contextmanager
     def timed(self, operation: str) -> Iterator[None]:
@@ -31,11 +30,6 @@ class Metrics:
         with self._lock:
             self._seconds.setdefault(operation, deque(maxlen=WINDOW)).append(seconds)
 
-    def count(self, name: str, by: int = 1) -> None:
-        """Add to a counter."""
-        with self._lock:
-            self._counts[name] += by
-
     def mean(self, operation: str) -> float:
         """Mean seconds over the window; 0 when there are none."""
         values = self._values(operation)
@@ -47,11 +41,6 @@ class Metrics:
         if not values:
             return 0.0
         return values[min(len(values) - 1, int(share * len(values)))]
-
-    def counted(self, name: str) -> int:
-        """The value of a counter."""
-        with self._lock:
-            return self._counts[name]
 
     def _values(self, operation: str) -> list[float]:
         with self._lock:

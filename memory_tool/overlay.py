@@ -203,8 +203,3 @@ class OverlayMemo:
                 known = self._states.get(ns_id)
                 if known is None or (state.base, state.upto) > (known.base, known.upto):
                     self._states[ns_id] = state
-
-    def forget(self) -> None:
-        """Forget everything: an index was distrusted, or the caller asked."""
-        with self._lock:
-            self._states = {}

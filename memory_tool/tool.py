@@ -202,8 +202,7 @@ class MemoryTool:
         known = checked_id(memory_id)
         row = self._reader.fetch(scope, [known]).get(known)
         if row is None:
-            message = f"there is no memory {memory_id} in this scope"
-            raise NotFound(message)
+            raise NotFound.of(memory_id)
         return row
 
     def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
@@ -218,8 +217,7 @@ class MemoryTool:
         """
         versions = self._reader.history(scope, checked_id(memory_id))
         if not versions:
-            message = f"there is no memory {memory_id} in this scope"
-            raise NotFound(message)
+            raise NotFound.of(memory_id)
         return versions
 
     def revise(
@@ -252,8 +250,7 @@ class MemoryTool:
         if row is None:
             if known in self._reader.deleted(scope, [known]):
                 return WriteResult(status=Status.ALREADY_DELETED, id=known)
-            message = f"there is no memory {memory_id} in this scope"
-            raise NotFound(message)
+            raise NotFound.of(memory_id)
         return self._write.remove(row.memory.namespace, [known])[0]
 
     def remove_all(self, scope: Scope, condition: Filter) -> int:

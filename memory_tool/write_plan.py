@@ -171,8 +171,7 @@ class _Draft:
         row = self._rows.get(memory_id)
         gone = row is None or row.state is State.DELETED
         if row is None or gone or is_expired(row.memory, self._existing.now):
-            message = f"there is no memory {memory_id} in this scope"
-            raise NotFound(message)
+            raise NotFound.of(memory_id)
         return row
 
     def _revise(self, change: Revise) -> WriteResult:
@@ -262,8 +261,7 @@ class _Draft:
     def _remove(self, change: Remove) -> WriteResult:
         row = self._rows.get(change.memory_id)
         if row is None:
-            message = f"there is no memory {change.memory_id} in this scope"
-            raise NotFound(message)
+            raise NotFound.of(change.memory_id)
         if row.state is State.DELETED:
             return WriteResult(
                 status=Status.ALREADY_DELETED, id=row.memory.id, version=row.memory.version
