@@ -2,15 +2,14 @@
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Self, TypeAlias
+from http.server import BaseHTTPRequestHandler
+from typing import TypeAlias
 
 from memory_tool.adapters.hashing_embedder import HashingEmbedder
 from memory_tool.model import Vector
+from tests.contract.local_server import LocalServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ def refusal(status: int, code: str) -> Reply:
     return Reply(status=status, body=json.dumps({"error": error}))
 
 
-class EmbeddingServer:
+class EmbeddingServer(LocalServer):
     """Embeds by hashing; assign ``behaviour`` for anything else.
 
     Use it as a context manager. ``requests`` are those seen so far.
@@ -59,34 +58,17 @@ class EmbeddingServer:
         self._embedder = HashingEmbedder(dimension=dimension)
         self.behaviour: Behaviour = self.embed
         self.requests: list[Request] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        super().__init__(self._handler())
 
     @property
     def base_url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        """Where its protocol begins."""
+        return f"{self.endpoint}/v1"
 
     def embed(self, request: Request) -> Reply:
         """The right answer."""
         rows = self._embedder.embed_passages(request.texts)
         return embeddings(rows, range(len(rows)))
-
-    def __enter__(self) -> Self:
-        """Start listening."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop, after the requests under way."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

@@ -2,16 +2,16 @@
 
 import hashlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
+
+from tests.contract.local_server import LocalServer
 
 _COMMIT: Final = "c" * 40
 
 
-class ModelHub:
+class ModelHub(LocalServer):
     """Serves the model in ``folder`` as ``nobody/tiny``; forbids ``nobody/closed``, else is empty.
 
     Use it as a context manager. ``requests`` are the paths that were asked for.
@@ -20,13 +20,7 @@ class ModelHub:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.requests: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-
-    @property
-    def endpoint(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        super().__init__(self._handler())
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body for a path."""
@@ -45,22 +39,6 @@ class ModelHub:
             return 404, headers | {"X-Error-Code": "EntryNotFound"}, b""
         content = file.read_bytes()
         return 200, headers | {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}, content
-
-    def __enter__(self) -> Self:
-        """Start listening."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         hub = self
