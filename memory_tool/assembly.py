@@ -63,7 +63,7 @@ class Stores:
     """Everything that a tool works with, made by a composition root or by a test.
 
     Attributes:
-        pointer: Which generation of the vector index is to be read, for health.
+        pointer: Which generation of a target is to be read, for health.
         gaps: Which memories wait for their vectors.
         chores: What the holder of the folder does from time to time; each says whether it helped.
         background: Applies to the indexes; ``None`` when somebody else does.
@@ -77,7 +77,7 @@ class Stores:
     vector_index: VectorIndex
     keyword_index: KeywordIndex
     embedder: Embedder
-    pointer: Callable[[], Pointer | None] = lambda: None
+    pointer: Callable[[str], Pointer | None] = lambda _target: None
     gaps: VectorGaps | None = None
     chores: tuple[Callable[[], int], ...] = ()
     background: Background | None = None

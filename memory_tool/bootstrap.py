@@ -240,7 +240,7 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
         vector_index=vector_index,
         keyword_index=keyword_index,
         embedder=embedder,
-        pointer=lambda: None if log is None else log.pointer(vector_index.target),
+        pointer=log.pointer if log else lambda _target: None,
         gaps=truth.gaps,
         chores=truth.chores,
         background=_background(settings, given, truth=truth, index=vector_index, identity=identity),

@@ -91,11 +91,15 @@ class NamespaceClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """Which generation of a target is to be read, its manifest's SHA-256 (hex), and its mark."""
+    """Which generation of a target is to be read.
+
+    ``locator`` tells this build of the generation from any other: the SHA-256 of a manifest (hex),
+    or the name of an index on a server. ``mark`` is that of the history it was built from.
+    """
 
     target: str
     generation: int
-    manifest_sha256: str
+    locator: str
     mark: str
 
 

@@ -276,11 +276,13 @@ class KeywordIndex(Protocol):
         """The name under which the store keeps its progress."""
         ...
 
-    def view(self) -> KeywordView:
+    def view(self, pointer: Pointer | None = None) -> KeywordView:
         """What can be seen now; reloads when another process committed.
 
+        An index on a server is the one that the pointer names; a folder knows by itself.
+
         Raises:
-            Corrupt: The files are damaged.
+            Corrupt: The index is missing or damaged.
             Unavailable: The index can't be reached.
         """
         ...

@@ -68,7 +68,8 @@ class ReadPath:
 
     def _search(self, query: Query, rank: Rank) -> Answer:
         parts = self._parts
-        view = parts.store.view(query.scope, [parts.vector_index.target])
+        targets = [parts.vector_index.target, parts.keyword_index.target]
+        view = parts.store.view(query.scope, targets)
         if not view.namespaces:
             return Answer(found=())
         vector, missing = self._query_vector(query)
@@ -125,12 +126,11 @@ class ReadPath:
         parts = self._parts
         opened = Opened()
         try:
-            pointer = view.pointers.get(parts.vector_index.target)
-            opened.vector = parts.vector_index.view(pointer)
+            opened.vector = parts.vector_index.view(view.pointers.get(parts.vector_index.target))
         except (Corrupt, Unavailable) as error:
             self._give_up(opened, Arm.VECTOR, error=error)
         try:
-            opened.keyword = parts.keyword_index.view()
+            opened.keyword = parts.keyword_index.view(view.pointers.get(parts.keyword_index.target))
         except (Corrupt, Unavailable) as error:
             self._give_up(opened, Arm.KEYWORD, error=error)
         return opened

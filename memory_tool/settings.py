@@ -7,6 +7,7 @@ below.
 import dataclasses
 import difflib
 import os
+import re
 import tomllib
 import types
 import typing
@@ -39,7 +40,21 @@ class Settings:
         owner_database_url: The same database as ``threefold_owner``, for migrations; default: the
             user replaced.
         pooled: The database stands behind a transaction pooler: prepare no statements.
-        elasticsearch_url: An Elasticsearch; empty means the embedded Tantivy.
+        elasticsearch_url: Addresses of an Elasticsearch's nodes, parted by commas; empty means the
+            embedded Tantivy.
+        elasticsearch_user: User of the Elasticsearch; empty means that it asks for none.
+        elasticsearch_password: The user's password.
+        elasticsearch_api_key: An API key instead of user and password.
+        elasticsearch_ca: File of the certificate authority that signed the nodes' certificates.
+        elasticsearch_prefix: How the names of our indices begin.
+        elasticsearch_shards: Primary shards of a new index.
+        elasticsearch_replicas: Copies of each shard. A cluster of one node can't hold any, which
+            is said by its health and harms nothing else.
+        elasticsearch_refresh_seconds: Longest time until what changed is in the index; searches
+            see it at once anyway.
+        elasticsearch_bm25: The knobs of BM25 for each field, as ``words:1.2:0.75``: field, k1, b.
+            Asks for a rebuild of the keyword index.
+        vector_index: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
         embedder: Name of the embedding model, ``offline``, ``hashing`` or ``openai:<model>``;
             empty means the recorded one, else ``offline``.
         embedder_url: Base address of an OpenAI-compatible endpoint.
@@ -73,6 +88,16 @@ class Settings:
     owner_database_url: str = dataclasses.field(default="", repr=False)
     pooled: bool = False
     elasticsearch_url: str = dataclasses.field(default="", repr=False)
+    elasticsearch_user: str = ""
+    elasticsearch_password: str = dataclasses.field(default="", repr=False)
+    elasticsearch_api_key: str = dataclasses.field(default="", repr=False)
+    elasticsearch_ca: str = ""
+    elasticsearch_prefix: str = "threefold"
+    elasticsearch_shards: int = 1
+    elasticsearch_replicas: int = 1
+    elasticsearch_refresh_seconds: float = 30.0
+    elasticsearch_bm25: tuple[str, ...] = ()
+    vector_index: str = "faiss"
     embedder: str = ""
     embedder_url: str = ""
     embedder_key: str = dataclasses.field(default="", repr=False)
@@ -105,6 +130,7 @@ class Settings:
         if self.chunk_overlap >= self.chunk_tokens:
             message = "chunk_overlap must be smaller than chunk_tokens"
             raise SettingsError(message)
+        _check_elasticsearch(self)
         if not self.threshold <= 1:
             message = f"threshold lies between 0 and 1, not {self.threshold}"
             raise SettingsError(message)
@@ -120,7 +146,29 @@ class Settings:
                 raise SettingsError(message) from error
 
 
+_PREFIX: Final = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
+
+
+def _check_elasticsearch(settings: Settings) -> None:
+    if settings.vector_index not in {"faiss", "elasticsearch"}:
+        message = f"vector_index is faiss or elasticsearch, not {settings.vector_index!r}"
+        raise SettingsError(message)
+    if settings.vector_index == "elasticsearch" and not settings.elasticsearch_url:
+        message = "vector_index elasticsearch needs elasticsearch_url, the address of a node"
+        raise SettingsError(message)
+    if settings.elasticsearch_bm25 and not settings.elasticsearch_url:
+        message = "elasticsearch_bm25 needs elasticsearch_url: Tantivy's BM25 has no knobs"
+        raise SettingsError(message)
+    if not _PREFIX.fullmatch(settings.elasticsearch_prefix):
+        message = (
+            "elasticsearch_prefix is of small letters, digits, - and _, not"
+            f" {settings.elasticsearch_prefix!r}"
+        )
+        raise SettingsError(message)
+
+
 _MAY_BE_ZERO: Final = {
+    "elasticsearch_replicas",
     "hnsw_min_rows",
     "embed_cache",
     "overlay_rows",
@@ -214,7 +262,7 @@ def _converted(name: str, value: object, *, kind: object) -> typing.Any:  # noqa
         return _convert(kind, value)
     except (TypeError, ValueError) as error:
         wanted = getattr(kind, "__name__", str(kind))
-        shown = "a secret" if name.endswith(("_url", "_key")) else repr(value)
+        shown = "a secret" if name.endswith(("_url", "_key", "_password")) else repr(value)
         message = f"{name}: {shown} is no {wanted}"
         raise SettingsError(message) from error
 

@@ -289,12 +289,14 @@ class MemoryTool:
 
     def health(self) -> Mapping[str, str]:
         """``ok`` or what is wrong, for each store."""
+        stores = self._stores
+        keywords, vectors = stores.keyword_index, stores.vector_index
         checks: Mapping[str, Callable[[], object]] = {
-            "records": self._stores.reader.counts,
-            "keyword index": self._stores.keyword_index.view,
-            "vector index": lambda: self._stores.vector_index.view(self._stores.pointer()),
+            "records": stores.reader.counts,
+            "keyword index": lambda: keywords.view(stores.pointer(keywords.target)),
+            "vector index": lambda: vectors.view(stores.pointer(vectors.target)),
             # Not through the cache, which would answer for a model that is gone.
-            "embedder": lambda: self._stores.embedder.embed_queries(["ok"]),
+            "embedder": lambda: stores.embedder.embed_queries(["ok"]),
         }
         return {name: _checked(check) for name, check in checks.items()}
 

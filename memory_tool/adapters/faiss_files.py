@@ -161,7 +161,7 @@ def read_manifest(root: Path, pointer: Pointer) -> Manifest:
     """
     folder = generation_folder(root, pointer.generation)
     raw = _content(folder / MANIFEST)
-    if hashlib.sha256(raw).hexdigest() != pointer.manifest_sha256:
+    if hashlib.sha256(raw).hexdigest() != pointer.locator:
         message = f"{folder.name}/{MANIFEST} is not the one that was published"
         raise Corrupt(message)
     manifest = Manifest.decoded(raw)

@@ -150,7 +150,7 @@ class FaissTarget(IndexTarget):
         return Pointer(
             target=self._name,
             generation=generation,
-            manifest_sha256=written.sha256,
+            locator=written.sha256,
             mark=batch.mark,
         )
 

@@ -15,6 +15,7 @@ from memory_tool.port_values import (
     ChunkTokens,
     KeywordQuery,
     Patience,
+    Pointer,
     TargetBase,
 )
 from memory_tool.ports import ChangeLog, IndexTarget, KeywordIndex, KeywordView
@@ -63,7 +64,7 @@ class InMemoryKeywordIndex(KeywordIndex):
         """See :attr:`memory_tool.ports.KeywordIndex.target`."""
         return self._target
 
-    def view(self) -> "InMemoryKeywordView":
+    def view(self, pointer: Pointer | None = None) -> "InMemoryKeywordView":  # noqa: ARG002 - a folder knows by itself
         """See :meth:`memory_tool.ports.KeywordIndex.view`."""
         return InMemoryKeywordView(self._folder.state)
 

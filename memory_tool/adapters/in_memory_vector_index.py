@@ -80,7 +80,7 @@ class InMemoryVectorFolder:
         if pointer is None:
             return EMPTY
         generation = self.generations.get(pointer.generation)
-        if generation is None or generation.sha256 != pointer.manifest_sha256:
+        if generation is None or generation.sha256 != pointer.locator:
             message = f"generation {pointer.generation} is missing or another one"
             raise Corrupt(message)
         return generation
@@ -258,7 +258,7 @@ class InMemoryVectorTarget(IndexTarget):
         pointer = Pointer(
             target=self._name,
             generation=generation.number,
-            manifest_sha256=generation.sha256,
+            locator=generation.sha256,
             mark=mark,
         )
         if not log.publish(pointer, base_mark=base_mark):

@@ -122,14 +122,14 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         if row is None:
             return None
         name, generation, sha256, mark = cast("tuple[str, int, str, str]", row)
-        return Pointer(target=name, generation=generation, manifest_sha256=sha256, mark=mark)
+        return Pointer(target=name, generation=generation, locator=sha256, mark=mark)
 
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
         """See :meth:`memory_tool.ports.ChangeLog.publish`."""
         parameters = {
             "target": pointer.target,
             "generation": pointer.generation,
-            "manifest_sha256": pointer.manifest_sha256,
+            "locator": pointer.locator,
             "mark": pointer.mark,
             "base_mark": base_mark,
         }

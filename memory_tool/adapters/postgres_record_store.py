@@ -91,9 +91,7 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
         return ReadView(
             namespaces=tuple(clocks.values()),
             pointers={
-                target: Pointer(
-                    target=target, generation=generation, manifest_sha256=sha256, mark=mark
-                )
+                target: Pointer(target=target, generation=generation, locator=sha256, mark=mark)
                 for _, _, target, generation, sha256, mark in records
                 if target is not None
             },

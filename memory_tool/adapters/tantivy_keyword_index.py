@@ -18,7 +18,7 @@ from memory_tool.adapters.tantivy_folder import Opened, TantivyFolder, reading
 from memory_tool.adapters.tantivy_schema import read_candidates, schema
 from memory_tool.bm25 import DEFAULT_WEIGHTS, FIELDS, FieldWeights, best_first
 from memory_tool.model import MemoryId
-from memory_tool.port_values import KeywordQuery
+from memory_tool.port_values import KeywordQuery, Pointer
 from memory_tool.ports import KeywordView
 from memory_tool.query import Candidate
 
@@ -73,7 +73,7 @@ class TantivyKeywordIndex:
         """The name under which the store keeps its progress."""
         return self._target
 
-    def view(self) -> KeywordView:
+    def view(self, pointer: Pointer | None = None) -> KeywordView:  # noqa: ARG002 - a folder knows by itself
         """What can be seen now: one commit, and the same object until there is another.
 
         Raises:

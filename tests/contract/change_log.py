@@ -211,7 +211,7 @@ class ChangeLogContract:
 
     def pointer(self, mark: str, generation: int = 1) -> Pointer:
         """A pointer to a generation."""
-        return Pointer(target=TARGET, generation=generation, manifest_sha256="ab" * 32, mark=mark)
+        return Pointer(target=TARGET, generation=generation, locator="ab" * 32, mark=mark)
 
     def test_a_pointer_is_switched_only_from_where_it_stood(self, truth: Truth) -> None:
         """Of two who built upon the same generation, one wins and the other notices."""

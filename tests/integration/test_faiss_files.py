@@ -186,9 +186,7 @@ def test_a_format_of_the_future_is_refused(folder: Folder) -> None:
     newer = path.read_bytes().replace(b'"format":1', b'"format":2')
     for raw, reason in ((newer, "format 2"), (b"[]", "understood"), (b"{", "understood")):
         path.write_bytes(raw)
-        pointer = replace(
-            folder.history.published(TARGET), manifest_sha256=hashlib.sha256(raw).hexdigest()
-        )
+        pointer = replace(folder.history.published(TARGET), locator=hashlib.sha256(raw).hexdigest())
         with pytest.raises(Corrupt, match=reason):
             folder.index().view(pointer)
 

@@ -149,7 +149,7 @@ def test_a_generation_that_does_not_find_its_rows_is_not_published(folder: Folde
     raw = replace(opened.manifest, files=files).encoded()
     (folder.newest() / "manifest.json").write_bytes(raw)
     with pytest.raises(Corrupt, match="does not find"):
-        verify(folder.root, replace(pointer, manifest_sha256=hashlib.sha256(raw).hexdigest()))
+        verify(folder.root, replace(pointer, locator=hashlib.sha256(raw).hexdigest()))
 
 
 def test_a_full_disk_is_temporary(folder: Folder) -> None:

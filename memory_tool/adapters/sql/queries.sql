@@ -30,7 +30,7 @@ SELECT clock_timestamp(),
        concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
                  (SELECT oid FROM pg_database WHERE datname = current_database()),
                  pg_relation_filenode('threefold.memory')),
-       t.target, t.generation, t.manifest_sha256, t.mark
+       t.target, t.generation, t.locator, t.mark
 FROM (SELECT) one
 LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(targets)s::text[])
 
@@ -253,19 +253,19 @@ LEFT JOIN LATERAL (
 
 -- name: pointer
 -- The generation of a target that is to be read.
-SELECT target, generation, manifest_sha256, mark FROM threefold.index_target
+SELECT target, generation, locator, mark FROM threefold.index_target
 WHERE target = %(target)s AND generation > 0
 
 -- name: publish
 -- Switch a pointer to a generation of this history, if it stands where that was built from.
-INSERT INTO threefold.index_target AS t (target, generation, manifest_sha256, mark)
-SELECT k.target, %(generation)s, %(manifest_sha256)s, k.mark
+INSERT INTO threefold.index_target AS t (target, generation, locator, mark)
+SELECT k.target, %(generation)s, %(locator)s, k.mark
 FROM threefold.index_mark k
 WHERE k.target = %(target)s AND k.mark = %(mark)s
   AND (%(base_mark)s::text IS NULL OR EXISTS (
       SELECT FROM threefold.index_target b WHERE b.target = k.target))
 ON CONFLICT (target) DO UPDATE SET
-    generation = excluded.generation, manifest_sha256 = excluded.manifest_sha256,
+    generation = excluded.generation, locator = excluded.locator,
     mark = excluded.mark, seen_at = now()
 WHERE %(base_mark)s::text IS NULL OR t.mark = %(base_mark)s::text
 RETURNING target
