@@ -111,7 +111,7 @@ class Settings:
     group_seconds: float = 0.2
     retry_attempts: int = 3
     retry_seconds: float = 10.0
-    arm_seconds: float = 5.0
+    arm_seconds: float = 2.0
     pool_size: int = 8
     overlay_rows: int = 5000
     fold_rows: int = 5000

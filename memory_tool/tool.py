@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, tzinfo
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from memory_tool.assembly import Shared, Stores, read_path_of, write_path_of
+from memory_tool.breaker import Breaker, Condition
 from memory_tool.embedding_cache import CachedEmbedder
 from memory_tool.errors import InputError, NotFound, ThreefoldError
 from memory_tool.filters import all_of, parse_filter, split_scope
@@ -26,7 +28,7 @@ from memory_tool.model import (
 )
 from memory_tool.port_values import PageRequest
 from memory_tool.ports import RecordReader
-from memory_tool.query import HYBRID, Answer, Filter, Found, Hit, Query
+from memory_tool.query import HYBRID, Answer, Arm, Filter, Found, Hit, Query
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
@@ -57,12 +59,14 @@ class MemoryTool:
         self._embedder = CachedEmbedder(
             stores.embedder, size=settings.embed_cache, batch=settings.embed_batch
         )
+        self._breakers = {arm: Breaker(on_change=partial(_note_condition, arm)) for arm in Arm}
         self._space: EmbeddingSpace | None = None
         shared = Shared(
             settings=settings,
             embedder=self._embedder,
             executor=self._executor,
             metrics=self.metrics,
+            breakers=self._breakers,
         )
         self._write = write_path_of(stores, shared, space=self._recorded_space, decide=decide)
         self._read = read_path_of(stores, shared)
@@ -336,6 +340,10 @@ class MemoryTool:
     ) -> None:
         """Close."""
         self.close()
+
+
+def _note_condition(arm: Arm, condition: Condition) -> None:
+    logger().warning("index_condition", arm=str(arm), condition=str(condition))
 
 
 def _by_relevance(hit: Hit) -> tuple[float, MemoryId]:

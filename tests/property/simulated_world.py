@@ -26,6 +26,8 @@ from memory_tool.adapters.in_memory_vector_index import (
     InMemoryVectorIndex,
     InMemoryVectorTarget,
 )
+from memory_tool.arm_calls import ArmCalls
+from memory_tool.breaker import Breaker
 from memory_tool.errors import Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.metrics import Metrics
@@ -35,6 +37,7 @@ from memory_tool.port_values import (
     ChangeBatch,
     ChangeRow,
     Commit,
+    DeadLetter,
     Opening,
     Pointer,
     ReadView,
@@ -163,6 +166,12 @@ class FaultyLog(ChangeLog):
         self._may_die()
         self._log.note_progress(target, clocks)
 
+    def bury(
+        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+    ) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        self._log.bury(target, kind, letters=letters)
+
 
 @dataclass(slots=True, kw_only=True)
 class Folder:
@@ -234,12 +243,16 @@ class World:
         )
         parts = ReadParts(
             store=store,
-            vector_index=folder.vector_index,
-            keyword_index=folder.keyword_index,
+            calls=ArmCalls(
+                vector_index=folder.vector_index,
+                keyword_index=folder.keyword_index,
+                executor=Inline(),
+                seconds=5.0,
+                breakers={arm: Breaker() for arm in Arm},
+                distrust=folder.distrusted.__setitem__,
+            ),
             embedder=self.embedder,
-            executor=Inline(),
             memo=OverlayMemo(),
-            distrust=folder.distrusted.__setitem__,
             behind=lambda: None,
         )
         return Process(
