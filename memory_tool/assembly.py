@@ -13,6 +13,7 @@ from memory_tool.model import EmbeddingSpace
 from memory_tool.overlay import OverlayMemo
 from memory_tool.port_values import Pointer
 from memory_tool.ports import (
+    ChangeFigures,
     Embedder,
     KeywordIndex,
     RecordReader,
@@ -68,6 +69,7 @@ class Stores:
 
     Attributes:
         pointer: Which generation of a target is to be read, for health.
+        figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         chores: What the holder of the folder does from time to time; each says whether it helped.
         background: Applies to the indexes; ``None`` when somebody else does.
@@ -82,6 +84,7 @@ class Stores:
     keyword_index: KeywordIndex
     embedder: Embedder
     pointer: Callable[[str], Pointer | None] = lambda _target: None
+    figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
     chores: tuple[Callable[[], int], ...] = ()
     background: Background | None = None

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
+from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
@@ -15,6 +16,7 @@ from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.postgres_address import address_of, shown_address
 from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
+from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_migrations import migrate
@@ -31,6 +33,7 @@ from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
 from memory_tool.ports import (
+    ChangeFigures,
     ChangeLog,
     Embedder,
     Identified,
@@ -93,6 +96,7 @@ class _Truth:
     reader: RecordReader
     spaces: SpaceRegistry
     log: ChangeLog | None
+    figures: ChangeFigures | None
     gaps: VectorGaps | None
     identity: str
     shown: str
@@ -141,7 +145,10 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
             truth = _postgres_truth(settings, opened, on_progress=on_progress)
         else:
             truth = _given_truth(given.record_store)
-        stores = _joined(settings, given, truth=truth)
+        server = _elasticsearch(settings, truth)
+        if server is not None:
+            opened.callback(server.close)
+        stores = _joined(settings, given, truth=truth, server=server)
         return dataclasses.replace(stores, closing=(opened.pop_all().close,))
 
 
@@ -166,6 +173,7 @@ def _postgres_truth(
         reader=PostgresRecordReader(app, records),
         spaces=records,
         log=log,
+        figures=PostgresChangeFigures(worker),
         gaps=log,
         identity=log.identity(),
         shown=database.shown,
@@ -182,6 +190,7 @@ def _given_truth(store: RecordStore) -> _Truth:
         reader=store,
         spaces=store,
         log=store if isinstance(store, ChangeLog) else None,
+        figures=store if isinstance(store, ChangeFigures) else None,
         gaps=store if isinstance(store, VectorGaps) else None,
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
@@ -216,7 +225,18 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
     )
 
 
-def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
+def _elasticsearch(settings: Settings, truth: _Truth) -> ElasticsearchIndexes | None:
+    if not settings.elasticsearch_url:
+        return None
+    if truth.log is None or truth.figures is None:
+        message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
+        raise SettingsError(message)
+    return ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
+
+
+def _joined(
+    settings: Settings, given: Given, *, truth: _Truth, server: ElasticsearchIndexes | None
+) -> Stores:
     identity = open_folder(settings.data_dir)
     recorded = truth.spaces.active_space()
     embedder = given.embedder or _embedder(settings, recorded)
@@ -226,13 +246,14 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
     if log is None and (given.vector_index is None or given.keyword_index is None):
         message = "a record_store without the port ChangeLog needs both indexes to be given"
         raise SettingsError(message)
-    vector_index = given.vector_index or FaissVectorIndex(
-        settings.data_dir / "vectors",
-        target=f"faiss:{identity}",
-        store=truth.identity,
-        space=_Remembered(truth.spaces.active_space),
+    vectors = server if settings.vector_backend == "elasticsearch" else None
+    vector_index = given.vector_index or _vector_index(
+        settings, vectors, truth=truth, identity=identity
     )
-    keyword_index = given.keyword_index or _tantivy_index(settings, identity)
+    keyword_index = given.keyword_index or _keyword_index(settings, server, identity=identity)
+    parts = _Indexes(
+        identity=identity, server=server, vector_index=vector_index, keyword_index=keyword_index
+    )
     return Stores(
         records=truth.records,
         reader=truth.reader,
@@ -241,27 +262,75 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
         keyword_index=keyword_index,
         embedder=embedder,
         pointer=log.pointer if log else lambda _target: None,
+        figures=truth.figures,
         gaps=truth.gaps,
         chores=truth.chores,
-        background=_background(settings, given, truth=truth, index=vector_index, identity=identity),
+        background=_background(settings, given, truth=truth, indexes=parts),
         where={
             "records": truth.shown,
-            "keywords": "given" if given.keyword_index else "Tantivy",
-            "vectors": "given" if given.vector_index else "FAISS",
+            "keywords": _shown(given.keyword_index, server, "Tantivy"),
+            "vectors": _shown(given.vector_index, vectors, "FAISS"),
             "embedder": embedder.space.name,
             "data": str(settings.data_dir),
         },
     )
 
 
+def _vector_index(
+    settings: Settings, server: ElasticsearchIndexes | None, *, truth: _Truth, identity: str
+) -> VectorIndex:
+    space = _Remembered(truth.spaces.active_space)
+    if server is not None:
+        return server.vector_index(space)
+    return FaissVectorIndex(
+        settings.data_dir / "vectors",
+        target=f"faiss:{identity}",
+        store=truth.identity,
+        space=space,
+    )
+
+
+def _keyword_index(
+    settings: Settings, server: ElasticsearchIndexes | None, *, identity: str
+) -> KeywordIndex:
+    if server is not None:
+        return server.keyword_index()
+    try:
+        from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex  # noqa: PLC0415 - extra `local`
+    except ImportError as error:
+        message = "Tantivy is not installed: pip install 'threefold[local]'"
+        raise MissingExtra(message) from error
+    return TantivyKeywordIndex(
+        settings.data_dir / "keywords",
+        target=f"tantivy:{identity}",
+        tokeniser=TOKENISER_VERSION,
+    )
+
+
+def _shown(given: object, server: ElasticsearchIndexes | None, embedded: str) -> str:
+    if given is not None:
+        return "given"
+    return server.shown if server is not None else embedded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Indexes:
+    """The indexes with what their targets are made from."""
+
+    identity: str
+    server: ElasticsearchIndexes | None
+    vector_index: VectorIndex
+    keyword_index: KeywordIndex
+
+
 def _background(
-    settings: Settings, given: Given, *, truth: _Truth, index: VectorIndex, identity: str
+    settings: Settings, given: Given, *, truth: _Truth, indexes: _Indexes
 ) -> BackgroundApplier | None:
     if truth.log is None:
         return None
     targets = [
-        *_keyword_targets(settings, given, identity=identity),
-        *_vector_targets(settings, given, log=truth.log, index=index),
+        *_keyword_targets(settings, given, truth=truth, indexes=indexes),
+        *_vector_targets(settings, given, truth=truth, indexes=indexes),
     ]
     return BackgroundApplier(Applier(truth.log, targets), FolderLease(settings.data_dir))
 
@@ -280,15 +349,19 @@ class _Remembered:
 
 
 def _vector_targets(
-    settings: Settings, given: Given, *, log: ChangeLog, index: VectorIndex
+    settings: Settings, given: Given, *, truth: _Truth, indexes: _Indexes
 ) -> list[IndexTarget]:
+    log, server = truth.log, indexes.server
     if given.vector_index is not None:
         return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []
+    if server and log and truth.figures and settings.vector_backend == "elasticsearch":
+        return [server.target("vector", log=log, figures=truth.figures)]
+    name = indexes.vector_index.target
     return [
         FaissTarget(
             settings.data_dir / "vectors",
-            name=index.target,
-            pointer=lambda: log.pointer(index.target),
+            name=name,
+            pointer=lambda: log.pointer(name) if log else None,
             policy=GraphPolicy(
                 above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
             ),
@@ -297,31 +370,19 @@ def _vector_targets(
     ]
 
 
-def _tantivy_index(settings: Settings, identity: str) -> KeywordIndex:
-    if settings.elasticsearch_url:
-        message = "elasticsearch_url: this version has no Elasticsearch keyword index yet"
-        raise SettingsError(message)
-    try:
-        from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex  # noqa: PLC0415 - extra `local`
-    except ImportError as error:
-        message = "Tantivy is not installed: pip install 'threefold[local]'"
-        raise MissingExtra(message) from error
-    return TantivyKeywordIndex(
-        settings.data_dir / "keywords",
-        target=f"tantivy:{identity}",
-        tokeniser=TOKENISER_VERSION,
-    )
-
-
-def _keyword_targets(settings: Settings, given: Given, *, identity: str) -> list[IndexTarget]:
+def _keyword_targets(
+    settings: Settings, given: Given, *, truth: _Truth, indexes: _Indexes
+) -> list[IndexTarget]:
     if given.keyword_index is not None:
         return [given.keyword_index] if isinstance(given.keyword_index, IndexTarget) else []
+    if indexes.server and truth.log and truth.figures:
+        return [indexes.server.target("keyword", log=truth.log, figures=truth.figures)]
     from memory_tool.adapters.tantivy_target import TantivyTarget  # noqa: PLC0415 - extra `local`
 
     return [
         TantivyTarget(
             settings.data_dir / "keywords",
-            name=f"tantivy:{identity}",
+            name=indexes.keyword_index.target,
             tokeniser=TOKENISER_VERSION,
         )
     ]

@@ -388,8 +388,8 @@ class ChangeFigures(Protocol):
         """How many chunks a target has to hold that stands at these clocks."""
         ...
 
-    def lag(self, clocks: Mapping[int, int]) -> Lag:
-        """How far these clocks are behind."""
+    def lag(self, target: str) -> Lag:
+        """How far a target is behind, by the progress that was noted of it."""
         ...
 
 

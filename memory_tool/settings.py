@@ -54,7 +54,7 @@ class Settings:
             see it at once anyway.
         elasticsearch_bm25: The knobs of BM25 for each field, as ``words:1.2:0.75``: field, k1, b.
             Asks for a rebuild of the keyword index.
-        vector_index: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
+        vector_backend: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
         embedder: Name of the embedding model, ``offline``, ``hashing`` or ``openai:<model>``;
             empty means the recorded one, else ``offline``.
         embedder_url: Base address of an OpenAI-compatible endpoint.
@@ -97,7 +97,7 @@ class Settings:
     elasticsearch_replicas: int = 1
     elasticsearch_refresh_seconds: float = 30.0
     elasticsearch_bm25: tuple[str, ...] = ()
-    vector_index: str = "faiss"
+    vector_backend: str = "faiss"
     embedder: str = ""
     embedder_url: str = ""
     embedder_key: str = dataclasses.field(default="", repr=False)
@@ -150,11 +150,11 @@ _PREFIX: Final = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 
 
 def _check_elasticsearch(settings: Settings) -> None:
-    if settings.vector_index not in {"faiss", "elasticsearch"}:
-        message = f"vector_index is faiss or elasticsearch, not {settings.vector_index!r}"
+    if settings.vector_backend not in {"faiss", "elasticsearch"}:
+        message = f"vector_backend is faiss or elasticsearch, not {settings.vector_backend!r}"
         raise SettingsError(message)
-    if settings.vector_index == "elasticsearch" and not settings.elasticsearch_url:
-        message = "vector_index elasticsearch needs elasticsearch_url, the address of a node"
+    if settings.vector_backend == "elasticsearch" and not settings.elasticsearch_url:
+        message = "vector_backend elasticsearch needs elasticsearch_url, the address of a node"
         raise SettingsError(message)
     if settings.elasticsearch_bm25 and not settings.elasticsearch_url:
         message = "elasticsearch_bm25 needs elasticsearch_url: Tantivy's BM25 has no knobs"

@@ -101,7 +101,7 @@ class Generations:
             self.remove([generation])
             message = "Elasticsearch has no place for a new index: see its cluster health"
             raise Unavailable(message, store=STORE)
-        wrong = self.faults(generation, definition)
+        wrong = self.faults(generation.index, definition)
         if wrong:
             self.remove([generation])
             message = (
@@ -111,36 +111,30 @@ class Generations:
             raise SettingsError(message)
         return generation
 
-    def faults(self, generation: Generation, definition: Body) -> list[str]:
+    def faults(self, index: str, definition: Body) -> list[str]:
         """Where an index is not what it shall be.
 
         Raises:
             Corrupt: There is no such index.
         """
         with translated():
-            answer = self.connection.client.indices.get(index=generation.index)
-        found = answer[generation.index]
+            found = self.connection.client.indices.get(index=index)[index]
         wanted = {
-            "settings": {"index": dict(definition["settings"])},
-            "mappings": {
-                name: part
-                for name, part in definition["mappings"].items()
-                # Source filtering is written back in another form by some versions.
-                if name != "_source"
-            },
-            "aliases": {generation.alias: {"is_write_index": True}},
+            "settings": {"index": definition["settings"]},
+            # Source filtering is written back in another form by some versions.
+            "mappings": {k: v for k, v in definition["mappings"].items() if k != "_source"},
         }
         return differences(wanted, found)
 
-    def check(self, generation: Generation, definition: Body) -> None:
-        """Refuse an index whose fields somebody changed.
+    def check(self, index: str, definition: Body) -> None:
+        """Refuse an index whose fields are not those that it shall have.
 
         Raises:
             Corrupt: Says what differs and the command that builds it again.
         """
-        wrong = self.faults(generation, definition)
+        wrong = self.faults(index, definition)
         if wrong:
-            message = f"the index {generation.index} is not as it was made: {'; '.join(wrong[:3])}"
+            message = f"the index {index} is not as it shall be: {'; '.join(wrong[:3])}"
             raise Corrupt(message, command="threefold rebuild --full")
 
     def adjust(self, generation: Generation) -> None:

@@ -1,8 +1,9 @@
 """The keyword index on an Elasticsearch, as searches see it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
+from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_layout import (
     KeywordLayout,
     among,
@@ -25,25 +26,26 @@ class ElasticsearchKeywordIndex(KeywordIndex):
 
     def __init__(
         self,
-        connection: ElasticsearchConnection,
+        generations: Generations,
         *,
         target: str,
-        store: Callable[[], str],
+        store: str,
         layout: KeywordLayout,
     ) -> None:
         """Ask nothing yet.
 
         Args:
-            connection: The server.
+            generations: The family of indices that the target writes.
             target: See :attr:`target`.
             store: Identity of the store; an index of another one is refused.
             layout: Tokeniser and BM25; an index made with others is refused.
         """
-        self._connection = connection
+        self._generations = generations
+        self._checked: str | None = None
         self._target = target
         self._store = store
         self._layout = layout
-        self._fingerprint = fingerprint(definition(layout, None))
+        self._definition = definition(layout, None)
 
     @property
     def target(self) -> str:
@@ -51,14 +53,17 @@ class ElasticsearchKeywordIndex(KeywordIndex):
         return self._target
 
     def view(self, pointer: Pointer | None = None) -> KeywordView:
-        """See :meth:`memory_tool.ports.KeywordIndex.view`. Nothing is asked before the search."""
+        """See :meth:`memory_tool.ports.KeywordIndex.view`. An index is looked at the first time."""
         if pointer is None:
             return EmptyKeywordView()
+        if pointer.locator != self._checked:
+            self._generations.check(pointer.locator, self._definition)
+            self._checked = pointer.locator
         searched = SearchedIndex(
-            self._connection,
+            self._generations.connection,
             pointer.locator,
-            fingerprint=self._fingerprint,
-            store=self._store(),
+            fingerprint=fingerprint(self._definition),
+            store=self._store,
         )
         return ElasticsearchKeywordView(searched, self._layout)
 

@@ -196,6 +196,7 @@ class ElasticsearchTarget(IndexTarget):
                 return known.control
         control = read_control(self._connection, generation.index)
         check_lineage(control.stamp, lineage_of(self._connection, generation.index))
+        self._generations.adjust(generation)
         self._standing = _Standing(generation=generation, control=control)
         return control
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
+from memory_tool.adapters.elasticsearch_connection import Body, Search
+from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordView
 from memory_tool.adapters.elasticsearch_layout import (
     VectorLayout,
@@ -22,11 +23,11 @@ from memory_tool.ports import KeywordView, VectorIndex, VectorView
 from memory_tool.query import Candidate
 from memory_tool.unit_vectors import check_unit
 
-EFFORT: Final = 4
+EFFORT: Final = 2
 """Candidates that each shard looks at for each hit that it returns."""
 
-RETURNED_LEAST: Final = 125
-ROUNDED: Final = 1.25
+RETURNED_LEAST: Final = 150
+ROUNDED: Final = 1.5
 """How many hits are returned at least, and for each that is wanted: their scores are rounded, so
 the best after exact scoring are to be looked for a little further down."""
 
@@ -36,21 +37,22 @@ class ElasticsearchVectorIndex(VectorIndex):
 
     def __init__(
         self,
-        connection: ElasticsearchConnection,
+        generations: Generations,
         *,
         target: str,
-        store: Callable[[], str],
+        store: str,
         space: Callable[[], EmbeddingSpace | None],
     ) -> None:
         """Ask nothing yet.
 
         Args:
-            connection: The server.
+            generations: The family of indices that the target writes.
             target: See :attr:`target`.
             store: Identity of the store; an index of another one is refused.
             space: The store's embedding space, asked at each view.
         """
-        self._connection = connection
+        self._generations = generations
+        self._checked: str | None = None
         self._target = target
         self._store = store
         self._space = space
@@ -61,15 +63,19 @@ class ElasticsearchVectorIndex(VectorIndex):
         return self._target
 
     def view(self, pointer: Pointer | None) -> VectorView:
-        """See :meth:`memory_tool.ports.VectorIndex.view`. Nothing is asked before the search."""
+        """See :meth:`memory_tool.ports.VectorIndex.view`. An index is looked at the first time."""
         if pointer is None:
             return EmptyVectorView()
         space = self._space()
+        wanted = definition(VectorLayout(), space)
+        if pointer.locator != self._checked:
+            self._generations.check(pointer.locator, wanted)
+            self._checked = pointer.locator
         searched = SearchedIndex(
-            self._connection,
+            self._generations.connection,
             pointer.locator,
-            fingerprint=fingerprint(definition(VectorLayout(), space)),
-            store=self._store(),
+            fingerprint=fingerprint(wanted),
+            store=self._store,
         )
         return ElasticsearchVectorView(searched, space)
 

@@ -28,17 +28,20 @@ class PostgresChangeFigures(ChangeFigures):
         """See :meth:`memory_tool.ports.ChangeFigures.count_chunks`."""
         sql = statement("count_chunks", number=NUMBER[kind], holds=_HOLDS[kind])
         with self._pool.connection() as connection:
-            record = connection.execute(sql, {"target": target, **_standing(clocks)}).fetchone()
+            record = connection.execute(
+                sql,
+                {
+                    "target": target,
+                    "ns_ids": number_array(clocks),
+                    "applied": number_array(clocks.values()),
+                },
+            ).fetchone()
         settled, moving, undelivered = cast("tuple[int, int, int]", record)
         return ChunkCount(least=settled - undelivered, most=settled + moving)
 
-    def lag(self, clocks: Mapping[int, int]) -> Lag:
+    def lag(self, target: str) -> Lag:
         """See :meth:`memory_tool.ports.ChangeFigures.lag`."""
         with self._pool.connection() as connection:
-            record = connection.execute(statement("lag"), _standing(clocks)).fetchone()
+            record = connection.execute(statement("lag"), {"target": target}).fetchone()
         rows, seconds = cast("tuple[int, float]", record)
         return Lag(rows=rows, seconds=seconds)
-
-
-def _standing(clocks: Mapping[int, int]) -> Mapping[str, str]:
-    return {"ns_ids": number_array(clocks), "applied": number_array(clocks.values())}

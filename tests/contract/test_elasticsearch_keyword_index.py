@@ -34,9 +34,7 @@ class TestElasticsearchKeywordIndex(KeywordIndexContract):
             connection, family=f"test-{secrets.token_hex(6)}-keyword", copies=Copies(replicas=0)
         )
         log, layout = PointerLog(), KeywordLayout(tokeniser=1)
-        index = ElasticsearchKeywordIndex(
-            connection, target=TARGET, store=lambda: STORE, layout=layout
-        )
+        index = ElasticsearchKeywordIndex(generations, target=TARGET, store=STORE, layout=layout)
         target = ElasticsearchTarget(
             generations, name=TARGET, layout=layout, log=log, figures=AnyCount()
         )

@@ -115,7 +115,7 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
             connection, family=f"test-{secrets.token_hex(6)}-vector", copies=Copies(replicas=0)
         )
         index = ElasticsearchVectorIndex(
-            connection, target=TARGET, store=lambda: STORE, space=lambda: history.space
+            generations, target=TARGET, store=STORE, space=lambda: history.space
         )
         target = ElasticsearchTarget(
             generations, name=TARGET, layout=VectorLayout(), log=history, figures=AnyCount()

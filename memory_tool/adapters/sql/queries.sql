@@ -352,15 +352,15 @@ SELECT
      JOIN threefold.memory m ON m.ns_id = d.ns_id AND m.id = d.memory_id)
 
 -- name: lag
--- How many numbers lie above these clocks, and how many seconds ago the oldest was given out.
+-- How many numbers a target has not applied, and how many seconds ago the oldest was given out.
 SELECT coalesce(sum(behind), 0)::bigint,
        coalesce(extract(epoch FROM clock_timestamp() - min(oldest)), 0)::float8
 FROM (
-    SELECT c.nseq - coalesce(s.applied, 0) AS behind,
+    SELECT c.nseq - coalesce(p.applied, 0) AS behind,
            (SELECT m.updated_at FROM threefold.memory m
-            WHERE m.ns_id = c.ns_id AND m.nseq > coalesce(s.applied, 0) ORDER BY m.nseq LIMIT 1)
+            WHERE m.ns_id = c.ns_id AND m.nseq > coalesce(p.applied, 0) ORDER BY m.nseq LIMIT 1)
                AS oldest
     FROM threefold.ns_clock c
-    LEFT JOIN unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied) USING (ns_id)
-    WHERE c.nseq > coalesce(s.applied, 0)
+    LEFT JOIN threefold.index_progress p ON p.ns_id = c.ns_id AND p.target = %(target)s
+    WHERE c.nseq > coalesce(p.applied, 0)
 ) late
