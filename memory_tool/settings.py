@@ -80,6 +80,10 @@ class Settings:
         threshold: Least calibrated similarity of a hit that no keyword found.
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
+        http_host: Address that `threefold serve` listens at.
+        http_port: Its port; 0 means any free one.
+        http_keys: File of the API keys; without one the server serves this machine alone.
+        http_body_bytes: Largest request.
     """
 
     data_dir: Path = Path("~/.threefold")
@@ -122,6 +126,10 @@ class Settings:
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
+    http_host: str = "127.0.0.1"
+    http_port: int = 8000
+    http_keys: str = ""
+    http_body_bytes: int = 20_000_000
 
     def __post_init__(self) -> None:
         """Refuse values that can't be."""
@@ -174,6 +182,7 @@ _MAY_BE_ZERO: Final = {
     "overlay_rows",
     "threshold",
     "chunk_overlap",
+    "http_port",
 }
 
 
