@@ -43,13 +43,26 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         SettingsError: It can't be had.
     """
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        bound = socket.create_server((host, port), family=family)
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # With its protocol: asyncio sets TCP_NODELAY on no other socket, and a client's delayed
+        # acknowledgement would add 40 ms to every answer.
+        bound = socket.socket(family, kind, protocol)
     except (OSError, OverflowError) as error:
-        message = f"can't listen at http_host {host}, http_port {port}: {error}"
-        raise SettingsError(message) from error
+        raise _unheard(host, port, error=error) from error
     with bound:
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            bound.listen()
+        except (OSError, OverflowError) as error:
+            raise _unheard(host, port, error=error) from error
         yield bound
+
+
+def _unheard(host: str, port: int, *, error: Exception) -> SettingsError:
+    return SettingsError(f"can't listen at http_host {host}, http_port {port}: {error}")
 
 
 @contextmanager
