@@ -4,6 +4,9 @@ import asyncio
 import json
 import logging
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, Final, get_args
 
 import pytest
@@ -205,7 +208,7 @@ def test_no_network_is_let_in_without_keys(host: str) -> None:
 
 
 def test_the_socket_answers_without_delay() -> None:
-    """asyncio sets TCP_NODELAY only where the protocol is named: else every answer takes 40 ms."""
+    """TCP_NODELAY is set only where the protocol is named: else each answer takes 40 ms more."""
     with http_server.listening("localhost", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP
         port = bound.getsockname()[1]
@@ -214,6 +217,24 @@ def test_the_socket_answers_without_delay() -> None:
             http_server.listening(bound.getsockname()[0], port),
         ):
             pass
+
+
+WITHOUT_FASTAPI: Final = """
+import sys
+sys.modules["fastapi"] = None
+from memory_manage.interfaces.cli import main
+sys.exit(main(["serve", "--data-dir", sys.argv[1]]))
+"""
+
+
+def test_a_missing_extra_is_named(tmp_path: Path) -> None:
+    """The API is off by default, so whoever turns it on first may not have its libraries."""
+    folder = tmp_path / "store"
+    command = [sys.executable, "-c", WITHOUT_FASTAPI, str(folder)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert "pip install 'threefold[server]'" in finished.stderr
+    assert not folder.exists()
 
 
 def asked(app: Gate, **scope: Any) -> list[Message]:  # noqa: ANN401 - ASGI
