@@ -139,6 +139,9 @@ class Settings:
             message = "chunk_overlap must be smaller than chunk_tokens"
             raise SettingsError(message)
         _check_elasticsearch(self)
+        if self.http_port > _PORT_MAX:
+            message = f"http_port is at most {_PORT_MAX}, not {self.http_port}"
+            raise SettingsError(message)
         if not self.threshold <= 1:
             message = f"threshold lies between 0 and 1, not {self.threshold}"
             raise SettingsError(message)
@@ -153,6 +156,9 @@ class Settings:
                 message = f"tz: {self.tz!r} is no known time zone"
                 raise SettingsError(message) from error
 
+
+_PORT_MAX: Final = 65_535
+"""The look-up of an address would take a larger one modulo 65,536."""
 
 _PREFIX: Final = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 
