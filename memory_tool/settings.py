@@ -80,6 +80,10 @@ class Settings:
         threshold: Least calibrated similarity of a hit that no keyword found.
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
+        http_host: Address that `threefold serve` listens at.
+        http_port: Its port; 0 means any free one.
+        http_keys: File of the API keys; without one the server serves this machine alone.
+        http_body_bytes: Largest request.
     """
 
     data_dir: Path = Path("~/.threefold")
@@ -122,6 +126,10 @@ class Settings:
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
+    http_host: str = "127.0.0.1"
+    http_port: int = 8000
+    http_keys: str = ""
+    http_body_bytes: int = 20_000_000
 
     def __post_init__(self) -> None:
         """Refuse values that can't be."""
@@ -131,6 +139,9 @@ class Settings:
             message = "chunk_overlap must be smaller than chunk_tokens"
             raise SettingsError(message)
         _check_elasticsearch(self)
+        if self.http_port > _PORT_MAX:
+            message = f"http_port is at most {_PORT_MAX}, not {self.http_port}"
+            raise SettingsError(message)
         if not self.threshold <= 1:
             message = f"threshold lies between 0 and 1, not {self.threshold}"
             raise SettingsError(message)
@@ -145,6 +156,9 @@ class Settings:
                 message = f"tz: {self.tz!r} is no known time zone"
                 raise SettingsError(message) from error
 
+
+_PORT_MAX: Final = 65_535
+"""The look-up of an address would take a larger one modulo 65,536."""
 
 _PREFIX: Final = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -174,6 +188,7 @@ _MAY_BE_ZERO: Final = {
     "overlay_rows",
     "threshold",
     "chunk_overlap",
+    "http_port",
 }
 
 

@@ -33,8 +33,29 @@ from memory_tool.errors import (
     Unavailable,
 )
 
-COMMANDS: Final = ("demo", "add", "search", "list", "get", "delete", "stats", "doctor", "migrate")
-HEAVY: Final = ("faiss", "numpy", "psycopg", "rjieba", "sentence_transformers", "tantivy", "torch")
+COMMANDS: Final = (
+    "demo",
+    "add",
+    "search",
+    "list",
+    "get",
+    "delete",
+    "stats",
+    "doctor",
+    "migrate",
+    "serve",
+)
+HEAVY: Final = (
+    "faiss",
+    "fastapi",
+    "numpy",
+    "psycopg",
+    "rjieba",
+    "sentence_transformers",
+    "tantivy",
+    "torch",
+    "uvicorn",
+)
 
 PRINT_HEAVY: Final = f"""
 import sys
