@@ -40,7 +40,7 @@ class ElasticsearchKeywordIndex(KeywordIndex):
             store: Identity of the store; an index of another one is refused.
             layout: Tokeniser and BM25; an index made with others is refused.
         """
-        self._generations = generations
+        self.generations = generations
         self._checked: str | None = None
         self._target = target
         self._store = store
@@ -57,10 +57,10 @@ class ElasticsearchKeywordIndex(KeywordIndex):
         if pointer is None:
             return EmptyKeywordView()
         if pointer.locator != self._checked:
-            self._generations.check(pointer.locator, self._definition)
+            self.generations.check(pointer.locator, self._definition)
             self._checked = pointer.locator
         searched = SearchedIndex(
-            self._generations.connection,
+            self.generations.connection,
             pointer.locator,
             fingerprint=fingerprint(self._definition),
             store=self._store,

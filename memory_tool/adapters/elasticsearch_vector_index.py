@@ -51,7 +51,7 @@ class ElasticsearchVectorIndex(VectorIndex):
             store: Identity of the store; an index of another one is refused.
             space: The store's embedding space, asked at each view.
         """
-        self._generations = generations
+        self.generations = generations
         self._checked: str | None = None
         self._target = target
         self._store = store
@@ -69,10 +69,10 @@ class ElasticsearchVectorIndex(VectorIndex):
         space = self._space()
         wanted = definition(VectorLayout(), space)
         if pointer.locator != self._checked:
-            self._generations.check(pointer.locator, wanted)
+            self.generations.check(pointer.locator, wanted)
             self._checked = pointer.locator
         searched = SearchedIndex(
-            self._generations.connection,
+            self.generations.connection,
             pointer.locator,
             fingerprint=fingerprint(wanted),
             store=self._store,
