@@ -5,7 +5,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from memory_manage import MemoryManage
 from memory_tool.adapters.postgres_server import create_roles_and_database
@@ -68,12 +67,12 @@ def test_one_address_and_a_password_file(server: SecureServer, tmp_path: Path) -
     passwords = tmp_path / "pgpass"
     passwords.write_text("".join(lines), encoding="utf-8")
     passwords.chmod(0o600)
-    parameters = conninfo_to_dict(server.address("threefold_app", passfile=str(passwords)))
-    parameters.pop("password")
+    url = (
+        f"postgresql://threefold_app@localhost:{server.port}/threefold"
+        f"?sslmode=verify-full&sslrootcert={server.ca}&passfile={passwords}"
+    )
 
-    with MemoryManage.open(
-        data_dir=tmp_path / "d", database_url=make_conninfo(**parameters), embedder="hashing"
-    ) as memory:
+    with MemoryManage.open(data_dir=tmp_path / "d", database_url=url, embedder="hashing") as memory:
         assert memory.health().stores["records"] == "ok"
 
 
@@ -146,8 +145,8 @@ def test_the_script_makes_what_the_library_makes(server: SecureServer) -> None:
     """Two ways to make a database must not drift apart."""
     create_roles_and_database(server.address("postgres", dbname="postgres"), "by_library")
     query = (
-        "SELECT datname, datdba::regrole::text, pg_encoding_to_char(encoding), datcollate, datctype,"
-        " datlocprovider, datacl FROM pg_database WHERE datname IN ('threefold', 'by_library')"
+        "SELECT datname, datdba::regrole::text, pg_encoding_to_char(encoding), datcollate,"
+        " datctype, datlocprovider, datacl FROM pg_database WHERE datname IN ('threefold', 'by_library')"
     )
 
     with psycopg.connect(server.address("postgres")) as connection:

@@ -137,7 +137,7 @@ def _running(binaries: Path, folder: Path, *, account: str) -> Iterator[int]:
         "log_statement": "all",
     }
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-    initdb = [
+    initdb: list[str | Path] = [
         binaries / "initdb",
         data,
         "--username=postgres",

@@ -83,7 +83,7 @@ def test_a_list_is_read_from_a_variable() -> None:
 
 
 def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
-    """Docker and Kubernetes mount secrets as files; variables leak into logs and child processes."""
+    """Docker and Kubernetes mount secrets as files; variables leak into child processes."""
     file = tmp_path / "password"
     file.write_text("hush \n", encoding="utf-8")
 
