@@ -10,6 +10,7 @@
 #   DATABASE   name of the database; default: threefold
 #   SQL        folder with roles.sql and database.sql; default: the checkout's, which the package holds
 set -euo pipefail
+export PGOPTIONS="${PGOPTIONS:-} -c client_min_messages=warning" # not each thing that is there already
 
 : "${OWNER_PASSWORD:?password of threefold_owner}"
 : "${APP_PASSWORD:?password of threefold_app}"

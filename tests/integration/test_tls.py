@@ -146,7 +146,8 @@ def test_the_script_makes_what_the_library_makes(server: SecureServer) -> None:
     create_roles_and_database(server.address("postgres", dbname="postgres"), "by_library")
     query = (
         "SELECT datname, datdba::regrole::text, pg_encoding_to_char(encoding), datcollate,"
-        " datctype, datlocprovider, datacl FROM pg_database WHERE datname IN ('threefold', 'by_library')"
+        " datctype, datlocprovider, datacl FROM pg_database"
+        " WHERE datname IN ('threefold', 'by_library')"
     )
 
     with psycopg.connect(server.address("postgres")) as connection:
