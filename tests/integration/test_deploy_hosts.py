@@ -15,6 +15,9 @@ UNITS: Final = sorted((DEPLOY / "systemd").glob("*.service")) + sorted(
     (DEPLOY / "systemd").glob("*.timer")
 )
 SCRIPTS: Final = sorted(name for name, text in TEXTS.items() if text.startswith("#!"))
+PROGRAM: Final = TEXTS["systemd/threefold-worker.service"].partition("ExecStart=")[2].split()[0]
+"""Where the units expect the command."""
+
 FIELDS: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 """The least and the largest value of minute, hour, day, month and weekday."""
 
@@ -32,7 +35,7 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
     names = []
     for unit in UNITS:
         text = unit.read_text(encoding="utf-8")
-        text = text.replace("/opt/threefold/bin/threefold", str(program))
+        text = text.replace(PROGRAM, str(program))
         (tmp_path / unit.name).write_text(text, encoding="utf-8")
         names.append(tmp_path / unit.name.replace("@.service", "@full.service"))
 
@@ -81,7 +84,7 @@ def test_every_line_of_the_crontab_can_be_read() -> None:
     for job in jobs:
         *times, user, command = job.split(maxsplit=6)
         assert user == "threefold"
-        assert command.startswith("/opt/threefold/bin/threefold ")
+        assert command.startswith(f"{PROGRAM} ")
         for value, (least, largest) in zip(times, FIELDS, strict=True):
             assert value == "*" or least <= int(value) <= largest
 
