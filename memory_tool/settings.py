@@ -1,7 +1,7 @@
 """All settings as frozen values, and the only reader of the environment.
 
 Settings come from arguments, then ``THREEFOLD_*`` variables, then a TOML file, then the defaults
-below.
+below. A secret may also lie in a file of its own, which ``THREEFOLD_<SECRET>_FILE`` names.
 """
 
 import dataclasses
@@ -245,17 +245,47 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
-    names = [field.name for field in dataclasses.fields(Settings)]
+    names = {PREFIX + field.name.upper(): field.name for field in dataclasses.fields(Settings)}
+    secrets = {f"{PREFIX}{name.upper()}_FILE": name for name in secret_names()}
     values: dict[str, object] = {}
     for variable, value in variables.items():
-        name = variable.removeprefix(PREFIX)
-        if name in {variable, "CONFIG"} or name.startswith(_FOREIGN):
-            continue
-        if name.lower() in names:
-            values[name.lower()] = value
-        elif not _is_service_link(variable):
-            raise SettingsError(_unknown(variable, [PREFIX + known.upper() for known in names]))
+        if variable in names:
+            values[names[variable]] = value
+        elif variable in secrets:
+            if variable.removesuffix("_FILE") in variables:
+                message = f"{variable.removesuffix('_FILE')} is set, and so is {variable}: keep one"
+                raise SettingsError(message)
+            values[secrets[variable]] = _secret_in(Path(value), variable=variable)
+        elif not _is_foreign(variable):
+            raise SettingsError(_unknown(variable, [*names, *secrets]))
     return values
+
+
+def _is_foreign(variable: str) -> bool:
+    name = variable.removeprefix(PREFIX)
+    return name in {variable, "CONFIG"} or name.startswith(_FOREIGN) or _is_service_link(variable)
+
+
+def secret_names() -> tuple[str, ...]:
+    """Settings that hold secrets: those that ``repr`` leaves out."""
+    return tuple(field.name for field in dataclasses.fields(Settings) if not field.repr)
+
+
+def _secret_in(path: Path, *, variable: str) -> str:
+    try:
+        # Editors and shells end a file with a line break, which belongs to no secret.
+        secret = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        message = f"{variable}: can't read {path}: {error.strerror}"
+        raise SettingsError(message) from error
+    except UnicodeDecodeError as error:
+        message = f"{variable}: {path} is not UTF-8"
+        raise SettingsError(message) from error
+    if not secret:
+        # As a setting it would mean "none": another store, or a server without a password.
+        message = f"{variable}: {path} is empty"
+        raise SettingsError(message)
+    return secret
 
 
 def _is_service_link(variable: str) -> bool:
@@ -277,7 +307,7 @@ def _converted(name: str, value: object, *, kind: object) -> typing.Any:  # noqa
         return _convert(kind, value)
     except (TypeError, ValueError) as error:
         wanted = getattr(kind, "__name__", str(kind))
-        shown = "a secret" if name.endswith(("_url", "_key", "_password")) else repr(value)
+        shown = "a secret" if name in secret_names() else repr(value)
         message = f"{name}: {shown} is no {wanted}"
         raise SettingsError(message) from error
 
