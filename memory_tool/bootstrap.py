@@ -268,8 +268,8 @@ def _joined(
         background=_background(settings, given, truth=truth, indexes=parts),
         where={
             "records": truth.shown,
-            "keywords": _shown(given.keyword_index, server, "Tantivy"),
-            "vectors": _shown(given.vector_index, vectors, "FAISS"),
+            "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),
+            "vectors": _shown(given.vector_index, vectors, embedded="FAISS"),
             "embedder": embedder.space.name,
             "data": str(settings.data_dir),
         },
@@ -307,7 +307,7 @@ def _keyword_index(
     )
 
 
-def _shown(given: object, server: ElasticsearchIndexes | None, embedded: str) -> str:
+def _shown(given: object, server: ElasticsearchIndexes | None, *, embedded: str) -> str:
     if given is not None:
         return "given"
     return server.shown if server is not None else embedded

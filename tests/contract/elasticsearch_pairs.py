@@ -4,9 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from memory_tool.adapters.elasticsearch_connection import Access
 from memory_tool.port_values import ChunkCount, Lag, Pointer
 from memory_tool.ports import ChangeFigures, KeywordIndex, KeywordView
 from tests.contract.keyword_rows import NotedProgress
+from tests.services.elasticsearch import ElasticsearchServer
+
+
+def access_of(server: ElasticsearchServer) -> Access:
+    """How the server of the tests is reached."""
+    return Access(
+        hosts=tuple(server.url.split(",")), user=server.user, password=server.password, seconds=20.0
+    )
 
 
 @dataclass(slots=True)

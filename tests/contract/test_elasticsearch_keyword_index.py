@@ -1,21 +1,20 @@
 """The keyword index on a real Elasticsearch keeps the contract."""
 
-import os
-import secrets
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
+from memory_tool.adapters.elasticsearch_connection import ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_generations import Copies, Generations
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordIndex
 from memory_tool.adapters.elasticsearch_layout import KeywordLayout
 from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
 from memory_tool.port_values import ChangeRow, Patience, TargetBase
-from tests.contract.elasticsearch_pairs import AnyCount, PointedKeywordIndex, PointerLog
+from tests.contract.elasticsearch_pairs import AnyCount, PointedKeywordIndex, PointerLog, access_of
 from tests.contract.keyword_index import KeywordIndexContract, KeywordPair
 from tests.contract.keyword_rows import STORE, NotedProgress, apply, batch, chunk, find, gone, row
+from tests.services.elasticsearch import ElasticsearchServer
 
 TARGET = "elasticsearch:keyword"
 
@@ -26,12 +25,11 @@ class TestElasticsearchKeywordIndex(KeywordIndexContract):
     patience = Patience(rows=1_000, seconds=30.0)
 
     @pytest.fixture
-    def pair(self) -> Iterator[KeywordPair]:
+    def pair(self, elasticsearch: ElasticsearchServer, index_prefix: str) -> Iterator[KeywordPair]:
         """An index and its target in a family of their own."""
-        url = os.environ["THREEFOLD_TEST_ELASTICSEARCH_URL"]
-        connection = ElasticsearchConnection(Access(hosts=(url,)))
+        connection = ElasticsearchConnection(access_of(elasticsearch))
         generations = Generations(
-            connection, family=f"test-{secrets.token_hex(6)}-keyword", copies=Copies(replicas=0)
+            connection, family=f"{index_prefix}-keyword", copies=Copies(replicas=0)
         )
         log, layout = PointerLog(), KeywordLayout(tokeniser=1)
         index = ElasticsearchKeywordIndex(generations, target=TARGET, store=STORE, layout=layout)
@@ -39,7 +37,6 @@ class TestElasticsearchKeywordIndex(KeywordIndexContract):
             generations, name=TARGET, layout=layout, log=log, figures=AnyCount()
         )
         yield KeywordPair(index=PointedKeywordIndex(index=index, log=log), target=target)
-        generations.remove(generations.all())
         connection.close()
 
     def test_a_view_keeps_seeing_what_it_says_it_sees(self, pair: KeywordPair) -> None:

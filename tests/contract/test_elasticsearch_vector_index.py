@@ -1,14 +1,12 @@
 """The vector index on a real Elasticsearch keeps the contract, with scores taken from the truth."""
 
-import os
-import secrets
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 
-from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
+from memory_tool.adapters.elasticsearch_connection import ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_generations import Copies, Generations
 from memory_tool.adapters.elasticsearch_layout import VectorLayout
 from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
@@ -19,7 +17,7 @@ from memory_tool.model import EmbeddingSpace, MemoryId, Vector
 from memory_tool.port_values import ChangeRow, ForeignHistory, Patience, Pointer, TargetBase
 from memory_tool.ports import VectorIndex, VectorView
 from memory_tool.query import Candidate
-from tests.contract.elasticsearch_pairs import AnyCount
+from tests.contract.elasticsearch_pairs import AnyCount, access_of
 from tests.contract.vector_history import (
     STORE,
     TARGET,
@@ -32,6 +30,7 @@ from tests.contract.vector_history import (
 )
 from tests.contract.vector_index import VectorIndexContract
 from tests.contract.vector_target import VectorTargetContract
+from tests.services.elasticsearch import ElasticsearchServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +106,13 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
     patience = Patience(rows=1_000, seconds=30.0)
 
     @pytest.fixture
-    def pair(self, history: VectorHistory) -> Iterator[VectorPair]:
+    def pair(
+        self, history: VectorHistory, elasticsearch: ElasticsearchServer, index_prefix: str
+    ) -> Iterator[VectorPair]:
         """An index and its target in a family of their own."""
-        url = os.environ["THREEFOLD_TEST_ELASTICSEARCH_URL"]
-        connection = ElasticsearchConnection(Access(hosts=(url,)))
+        connection = ElasticsearchConnection(access_of(elasticsearch))
         generations = Generations(
-            connection, family=f"test-{secrets.token_hex(6)}-vector", copies=Copies(replicas=0)
+            connection, family=f"{index_prefix}-vector", copies=Copies(replicas=0)
         )
         index = ElasticsearchVectorIndex(
             generations, target=TARGET, store=STORE, space=lambda: history.space
@@ -123,7 +123,6 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         yield VectorPair(
             index=TruthfulIndex(index=index, history=history), target=target, history=history
         )
-        generations.remove(generations.all())
         connection.close()
 
     def test_a_truth_without_vectors_makes_an_empty_index(self, pair: VectorPair) -> None:

@@ -1,4 +1,4 @@
-"""A truth in PostgreSQL whose rows travel to a real Elasticsearch, for tests that break something."""
+"""A truth in PostgreSQL whose rows travel to an Elasticsearch, for tests that break something."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -69,8 +69,8 @@ class House:
 def house_at(
     server: ElasticsearchServer,
     database: Database,
-    prefix: str,
     *,
+    prefix: str,
     changes: Mapping[str, Any] | None = None,
 ) -> Iterator[House]:
     """A house on that server; its indices begin with the prefix.
@@ -95,9 +95,7 @@ def house_at(
     with postgres_truth(database) as truth, database.pool(Role.WORKER) as pool:
         truth.spaces.record_space(SPACE)
         log = PostgresChangeLog(pool)
-        indexes = ElasticsearchIndexes(
-            settings, store=log.identity(), tokeniser=TOKENISER_VERSION
-        )
+        indexes = ElasticsearchIndexes(settings, store=log.identity(), tokeniser=TOKENISER_VERSION)
         yield House(
             truth=truth,
             indexes=indexes,

@@ -262,7 +262,7 @@ def test_the_settings_of_the_pods_can_be_read(
     read = load_settings(environment=given)
 
     assert (read.database_url, read.elasticsearch_password) == ("hush", "hush")
-    assert (read.vector_index, read.elasticsearch_replicas) == ("elasticsearch", 1)
+    assert (read.vector_backend, read.elasticsearch_replicas) == ("elasticsearch", 1)
 
 
 def test_scheduled_jobs_do_not_pile_up(resources: dict[str, dict[str, Any]]) -> None:

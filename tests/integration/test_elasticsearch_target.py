@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from memory_tool.adapters.elasticsearch_bulk import write_documents
+from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_layout import Document, KeywordLayout, documents
 from memory_tool.errors import Corrupt, SettingsError, ThreefoldError, Unavailable
 from memory_tool.model import Patch
-from memory_tool.port_values import ChangeRow
+from memory_tool.port_values import ChangeRow, KeywordQuery
 from memory_tool.write_changes import Remove, Revise
 from tests.factories import chunk_of, new_id, unit_vector
 from tests.integration.elasticsearch_house import House, house_at
@@ -22,7 +24,7 @@ def house(
     elasticsearch: ElasticsearchServer, database: Database, index_prefix: str
 ) -> Iterator[House]:
     """An empty store with empty indexes."""
-    with house_at(elasticsearch, database, index_prefix) as house:
+    with house_at(elasticsearch, database, prefix=index_prefix) as house:
         yield house
 
 
@@ -173,7 +175,7 @@ def test_a_changed_mapping_is_an_error_that_names_the_command(
     house.apply()
     spoilt = house.pointer()
     with elasticsearch.client() as client:
-        client.indices.put_mapping(index=spoilt.locator, dynamic=True)
+        client.indices.put_mapping(index=spoilt.locator, dynamic="true")
     with pytest.raises(Corrupt, match=r"mappings\.dynamic is true, not strict") as caught:
         house.keywords()
     assert caught.value.command == "threefold rebuild --full"
@@ -212,12 +214,12 @@ def test_copies_follow_their_settings(
     elasticsearch: ElasticsearchServer, database: Database, index_prefix: str
 ) -> None:
     """Replicas and refresh are changed in place; nobody rebuilds an index for that."""
-    with house_at(elasticsearch, database, index_prefix) as house:
+    with house_at(elasticsearch, database, prefix=index_prefix) as house:
         house.truth.add("green tea")
         house.apply()
         before = house.pointer()
     changes = {"elasticsearch_replicas": 1, "elasticsearch_refresh_seconds": 7.0}
-    with house_at(elasticsearch, database, index_prefix, changes=changes) as house:
+    with house_at(elasticsearch, database, prefix=index_prefix, changes=changes) as house:
         house.apply()
         assert house.pointer() == before
         with elasticsearch.client() as client:
@@ -230,19 +232,20 @@ def test_other_knobs_of_bm25_build_the_index_anew(
     elasticsearch: ElasticsearchServer, database: Database, index_prefix: str
 ) -> None:
     """Half an index with old knobs and half with new ones would rank by age."""
-    with house_at(elasticsearch, database, index_prefix) as house:
+    with house_at(elasticsearch, database, prefix=index_prefix) as house:
         house.truth.add("green tea", "tea tea tea tea tea tea")
         house.apply()
         before = house.pointer()
     changes = {"elasticsearch_bm25": ("words:0:0.75",)}
-    with house_at(elasticsearch, database, index_prefix, changes=changes) as house:
+    with house_at(elasticsearch, database, prefix=index_prefix, changes=changes) as house:
         with pytest.raises(Corrupt, match="similarity"):
             house.found("tea")
         house.truth.add("more")
         house.apply()
         assert house.pointer().generation > before.generation
-        query = house.keywords()
-        scores = {hit.score for hit in query.search(_tea(), [house.truth.number()], depth=9)}
+        query = KeywordQuery(words=("tea",), bigrams=())
+        hits = house.keywords().search(query, [house.truth.number()], depth=9)
+        scores = {hit.score for hit in hits}
         assert len(scores) == 1, "with k1 = 0 repetitions count for nothing"
 
 
@@ -288,9 +291,7 @@ def test_a_truth_of_another_history_is_noticed(house: House) -> None:
     assert len(house.found("tea")) == 1
 
 
-def test_an_index_with_too_few_chunks_is_not_read(
-    house: House, elasticsearch: ElasticsearchServer
-) -> None:
+def test_an_index_with_too_few_chunks_is_not_read(house: House) -> None:
     """No index replaces another unverified."""
     house.truth.add("green tea", "black tea")
     house.apply()
@@ -299,24 +300,14 @@ def test_an_index_with_too_few_chunks_is_not_read(
     target.reset()
     base = target.base()
     with house.log.changes(target.name, "keyword", base=base, limit=100) as batch:
-        for row in batch.rows:
-            last = row
-        rows = iter([last])
-        from dataclasses import replace  # noqa: PLC0415
-
+        rows = list(batch.rows)
         with pytest.raises(Corrupt, match="holds 1 chunks, not 2 to 2"):
-            target.apply(replace(batch, rows=rows), house.log)
+            target.apply(replace(batch, rows=iter(rows[:1])), house.log)
     assert house.pointer() == before
-    assert elasticsearch is not None
 
 
 def test_an_address_that_is_none_is_a_clear_error() -> None:
     """Told when the store is opened, without the password that the address may hold."""
-    from memory_tool.adapters.elasticsearch_connection import (  # noqa: PLC0415
-        Access,
-        ElasticsearchConnection,
-    )
-
     with pytest.raises(SettingsError, match="elasticsearch_url"):
         ElasticsearchConnection(Access(hosts=("nonsense",)))
     assert "secret" not in repr(Access(hosts=("https://u:secret@host:9200",), password="secret"))
