@@ -19,7 +19,7 @@ from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, Postgr
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
-from memory_tool.adapters.postgres_migrations import migrate
+from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
@@ -157,7 +157,10 @@ def _postgres_truth(
 ) -> _Truth:
     database = _database(settings, on_progress)
     opened.callback(database.close)
-    migrate(database.owner)
+    if settings.migrate:
+        migrate(database.owner)
+    else:
+        check_schema(database.app)
     app, worker = (
         PostgresPool(
             address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive

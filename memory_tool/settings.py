@@ -39,6 +39,8 @@ class Settings:
         worker_database_url: The same database as ``threefold_worker``; default: the user replaced.
         owner_database_url: The same database as ``threefold_owner``, for migrations; default: the
             user replaced.
+        migrate: Bring the schema up to date when the store is opened, as the owner; without it a
+            process needs no owner's address, and another schema is an error.
         pooled: The database stands behind a transaction pooler: prepare no statements.
         elasticsearch_url: Addresses of an Elasticsearch's nodes, parted by commas; empty means the
             embedded Tantivy.
@@ -90,6 +92,7 @@ class Settings:
     database_url: str = dataclasses.field(default="", repr=False)
     worker_database_url: str = dataclasses.field(default="", repr=False)
     owner_database_url: str = dataclasses.field(default="", repr=False)
+    migrate: bool = True
     pooled: bool = False
     elasticsearch_url: str = dataclasses.field(default="", repr=False)
     elasticsearch_user: str = ""

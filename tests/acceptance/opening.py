@@ -5,8 +5,8 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,10 +73,12 @@ class OwnStore:
     Attributes:
         folder: Holds the data folders.
         database_url: The database, as its application role; empty means embedded.
+        settings: Further settings of whoever opens it.
     """
 
     folder: Path
     database_url: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def data_dir(self, name: str = "one") -> Path:
         """The data folder of that name, such as another host would have."""
@@ -113,6 +115,6 @@ class OwnStore:
         """Open it in another process."""
         return other_process(self._settings(name))
 
-    def _settings(self, name: str) -> dict[str, str]:
-        settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing"}
+    def _settings(self, name: str) -> dict[str, Any]:
+        settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing", **self.settings}
         return settings | ({"database_url": self.database_url} if self.database_url else {})
