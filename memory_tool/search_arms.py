@@ -10,7 +10,7 @@ from memory_tool.bm25 import CorpusStatistics, best
 from memory_tool.fusion import best_first
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
-from memory_tool.port_values import ChunkTokens, KeywordQuery
+from memory_tool.port_values import ChunkTokens, KeywordQuery, RowKey
 from memory_tool.ports import KeywordView, Snapshot, VectorView
 from memory_tool.query import Arm, Candidate, Degradation
 
@@ -76,11 +76,16 @@ class ArmAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One question as the arms take it."""
+    """One question as the arms take it.
+
+    ``matching`` are the rows that the filter leaves, ``within`` their ids, which are all that an
+    index is told; ``None`` where it has to be checked afterwards.
+    """
 
     ns_ids: tuple[int, ...]
     vector: Vector | None
     keywords: KeywordQuery
+    matching: frozenset[RowKey] | None
     within: frozenset[MemoryId] | None
     depth: int
 
@@ -144,8 +149,8 @@ def vectors_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmA
     vector = asked.vector
     if vector is None:
         return ArmAnswer(candidates=())
-    ids = None if asked.within is None else sorted(asked.within)
-    stored = snapshot.vectors(ids, EXACT_VECTORS)
+    keys = None if asked.matching is None else sorted(asked.matching)
+    stored = snapshot.vectors(keys, EXACT_VECTORS)
     if stored is None:
         missing = Degradation(part="vector", reason=f"{reason}; too many vectors to read instead")
         return ArmAnswer(candidates=(), degraded=(missing,))

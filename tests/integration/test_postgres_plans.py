@@ -223,8 +223,9 @@ def change_and_search(store: PostgresRecordStore) -> None:
         namespaces={clock.ns_id: namespace}, since={clock.ns_id: clock.nseq - 2}, overlay_limit=10
     )
     with store.snapshot(opening) as snapshot:
-        assert len(snapshot.outlines(ids, EVERYTHING)) == len(snapshot.rows(ids)) == 4
-        assert len(present(snapshot.vectors(ids, 100)).references) == 4
+        keys = [(clock.ns_id, memory_id) for memory_id in ids]
+        assert len(snapshot.outlines(keys, EVERYTHING)) == len(snapshot.rows(keys)) == 4
+        assert len(present(snapshot.vectors(keys, 100)).references) == 4
 
 
 def test_no_call_reads_more_than_its_rows(postgres: Server) -> None:

@@ -74,16 +74,15 @@ WHERE (SELECT sum(greatest(c.nseq - b.nseq, 0))
        JOIN threefold.ns_clock c ON c.ns_id = b.ns_id) <= %(bound)s
 
 -- name: outlines
--- The light columns of candidates that may be seen. The wall names the namespaces: naming them twice
--- would make a planner without statistics believe that they are empty, and read all of them.
+-- The light columns of candidates that may be seen.
 SELECT m.*
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
     SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
            m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8,
            octet_length(m.content) / 4, m.conversation_id, coalesce(m.turn_position, 0)
     FROM threefold.memory m
-    WHERE m.id = wanted.id
+    WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id
       AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
       {condition}
     OFFSET 0
@@ -92,39 +91,48 @@ CROSS JOIN LATERAL (
 -- name: rows
 -- Whole rows that may be seen.
 SELECT to_jsonb(m)
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
     SELECT * FROM threefold.memory m
-    WHERE m.id = wanted.id
+    WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id
       AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
     OFFSET 0
 ) m
 
--- name: matching_ids
--- Ids of rows that may be seen and meet a condition.
-SELECT encode(uuid_send(m.id), 'hex') FROM threefold.memory m
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  {condition}
+-- name: matching_keys
+-- Rows that may be seen and meet a condition.
+SELECT m.*
+FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, encode(uuid_send(m.id), 'hex') FROM threefold.memory m
+    WHERE m.ns_id = s.ns_id
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+      {condition}
+    OFFSET 0
+) m
 LIMIT %(bound)s
 
--- name: matching_ids_by_metadata
+-- name: matching_keys_by_metadata
 -- The same, where a part of the condition is served by the index on metadata.
-SELECT encode(uuid_send(m.id), 'hex')
+SELECT m.*
 FROM threefold.memories_with_metadata(%(wanted)s::jsonb) w
-JOIN threefold.memory m ON m.ns_id = w.ns_id AND m.id = w.id
-WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  {condition}
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, encode(uuid_send(m.id), 'hex') FROM threefold.memory m
+    WHERE m.ns_id = w.ns_id AND m.id = w.id
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+      {condition}
+    OFFSET 0
+) m
 LIMIT %(bound)s
 
 -- name: vectors_of
 -- Stored embeddings of some memories.
 SELECT m.ns_id, m.hex, k.ordinal, m.vector_nseq, k.embedding
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.vector_nseq
     FROM threefold.memory m
-    WHERE m.id = wanted.id
+    WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id
       AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
     OFFSET 0
 ) m
@@ -136,12 +144,19 @@ LIMIT %(bound)s
 
 -- name: all_vectors
 -- Stored embeddings of whole namespaces.
-SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
-FROM threefold.memory m
-JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  AND k.embedding IS NOT NULL
+SELECT m.ns_id, m.hex, k.ordinal, m.vector_nseq, k.embedding
+FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.vector_nseq
+    FROM threefold.memory m
+    WHERE m.ns_id = s.ns_id
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+    OFFSET 0
+) m
+CROSS JOIN LATERAL (
+    SELECT k.ordinal, k.embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+) k
 LIMIT %(bound)s
 
 -- name: chunks_with
@@ -172,16 +187,21 @@ ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 -- name: deleted_ids
 -- Those of these ids that were deleted and are not purged yet.
 SELECT m.hex
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
     SELECT encode(uuid_send(m.id), 'hex') AS hex FROM threefold.memory m
-    WHERE m.id = wanted.id AND m.state = 'deleted' OFFSET 0
+    WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id AND m.state = 'deleted' OFFSET 0
 ) m
 
 -- name: old_versions
 -- The kept versions of a memory, oldest first.
-SELECT image FROM threefold.memory_version
-WHERE ns_id = ANY (%(ns_ids)s::bigint[]) AND memory_id = ANY (%(ids)s::uuid[]) ORDER BY version
+SELECT v.image
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+CROSS JOIN LATERAL (
+    SELECT v.version, v.image FROM threefold.memory_version v
+    WHERE v.ns_id = wanted.ns_id AND v.memory_id = wanted.id OFFSET 0
+) v
+ORDER BY v.version
 
 -- name: store_counts
 -- Figures without content.
