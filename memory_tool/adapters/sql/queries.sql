@@ -27,8 +27,9 @@ FROM threefold.covered_namespaces(%(project)s, %(user)s, %(agent)s, %(path)s, %(
 SELECT ns_id, address, nseq, stamp FROM threefold.named_namespaces(%(hashes)s::bytea[])
 
 -- name: view_state
--- The store's clock, its incarnation, and the pointers of the targets, one row for each.
-SELECT clock_timestamp(),
+-- The store's clock, whether a standby is asked, the store's incarnation, and the pointers of the
+-- targets, one row for each.
+SELECT clock_timestamp(), pg_is_in_recovery(),
        concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
                  (SELECT oid FROM pg_database WHERE datname = current_database()),
                  pg_relation_filenode('threefold.ns_clock')),
