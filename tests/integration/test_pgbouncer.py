@@ -67,7 +67,7 @@ class TestPooledChangeLog(BehindPgBouncer, ChangeLogContract):
     """What appliers read, by a cursor of the server that lives as long as its transaction."""
 
 
-def clients_and_servers(bouncer: PgBouncer, database: Database, user: str) -> tuple[int, int]:
+def clients_and_servers(bouncer: PgBouncer, database: Database, *, user: str) -> tuple[int, int]:
     """How many clients of a role are connected, and how many connections they share."""
     for pool in bouncer.pools():
         if (pool["database"], pool["user"]) == (database.name, user):
@@ -87,7 +87,7 @@ def test_clients_that_share_connections_stay_apart(bouncer: PgBouncer, pooled: D
             with ThreadPoolExecutor(CLIENTS) as threads:
                 list(threads.map(use, memories, range(CLIENTS)))
             assert any(memory.apply_now() for memory in memories)
-            clients, servers = clients_and_servers(bouncer, pooled, Role.APP)
+            clients, servers = clients_and_servers(bouncer, pooled, user=Role.APP)
             assert clients >= CLIENTS > POOL >= servers > 0
         finally:
             for memory in memories:
