@@ -11,6 +11,7 @@ from memory_tool.breaker import Breaker
 from memory_tool.metrics import Metrics
 from memory_tool.model import EmbeddingSpace
 from memory_tool.overlay import OverlayMemo
+from memory_tool.patient_reader import PatientReader
 from memory_tool.port_values import Pointer
 from memory_tool.ports import (
     ChangeFigures,
@@ -129,6 +130,11 @@ def write_path_of(
         metrics=shared.metrics,
         committed=background.wake if background else lambda: None,
     )
+
+
+def reader_of(stores: Stores, shared: Shared) -> RecordReader:
+    """Reading by id and page by page."""
+    return PatientReader(stores.reader, shared.retry)
 
 
 def read_path_of(stores: Stores, shared: Shared) -> ReadPath:

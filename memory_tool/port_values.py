@@ -9,6 +9,9 @@ from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, StoredRow, Vector
 from memory_tool.query import Candidate, Filter
 from memory_tool.scope import Namespace
 
+RowKey: TypeAlias = tuple[int, MemoryId]
+"""Where a row is kept: the number of its namespace, and its id."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:

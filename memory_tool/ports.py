@@ -25,6 +25,7 @@ from memory_tool.port_values import (
     Patience,
     Pointer,
     ReadView,
+    RowKey,
     StoredVectors,
     TargetBase,
 )
@@ -98,7 +99,7 @@ class RecordSnapshot(Protocol):
     """One moment of the truth, seen through the namespaces that it was opened for.
 
     Expired, deleted and quarantined rows, and rows of other namespaces, are never returned except
-    where ``overlay`` says that a row is gone.
+    where ``overlay`` says that a row is gone. A key with the wrong namespace is a miss.
     """
 
     @property
@@ -121,20 +122,20 @@ class RecordSnapshot(Protocol):
         """For each target of ``letters_of``, the rows that it can't take, as they are now."""
         ...
 
-    def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
-        """The light columns of those ids that may be seen and meet the condition."""
+    def outlines(self, keys: Sequence[RowKey], condition: Filter) -> Mapping[MemoryId, Outline]:
+        """The light columns of those rows that may be seen and meet the condition."""
         ...
 
-    def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
-        """The whole rows of those ids that may be seen."""
+    def rows(self, keys: Sequence[RowKey]) -> Mapping[MemoryId, StoredRow]:
+        """Those rows that may be seen, whole."""
         ...
 
-    def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
-        """Ids that meet the condition; ``None`` when there are more than ``limit``."""
+    def matching_keys(self, condition: Filter, limit: int) -> frozenset[RowKey] | None:
+        """The rows that meet the condition; ``None`` when there are more than ``limit``."""
         ...
 
-    def vectors(self, ids: Sequence[MemoryId] | None, limit: int) -> StoredVectors | None:
-        """Embeddings of these memories (``None``: of all); ``None`` when more than ``limit``."""
+    def vectors(self, keys: Sequence[RowKey] | None, limit: int) -> StoredVectors | None:
+        """Embeddings of these rows (``None``: of all); ``None`` when more than ``limit``."""
         ...
 
 

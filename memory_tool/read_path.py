@@ -8,9 +8,9 @@ from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import DEFAULT_FIELD_PARAMETERS, FieldParameters
 from memory_tool.errors import InputError, Unavailable
 from memory_tool.metrics import Metrics
-from memory_tool.model import MemoryId, Vector
+from memory_tool.model import Vector
 from memory_tool.overlay import OverlayMemo
-from memory_tool.port_values import KeywordQuery, Opening, ReadView
+from memory_tool.port_values import KeywordQuery, Opening, ReadView, RowKey
 from memory_tool.ports import Embedder, RecordStore
 from memory_tool.query import EVERYTHING, Answer, Arm, Candidate, Degradation, Query
 from memory_tool.retry import RetryPolicy, retrying
@@ -69,8 +69,8 @@ class ReadPath:
         if not view.namespaces:
             return Answer(found=())
         vector, missing = self._query_vector(query)
-        within = self._within(query, view)
-        if within is not None and not within:
+        matching = self._matching(query, view)
+        if matching is not None and not matching:
             return Answer(found=())
         tokens = tokenise(query.text if query.keyword_text is None else query.keyword_text)
         asked = Asked(
@@ -80,7 +80,8 @@ class ReadPath:
                 words=tuple(dict.fromkeys(tokens.words)),
                 bigrams=tuple(dict.fromkeys(tokens.bigrams)),
             ),
-            within=within,
+            matching=matching,
+            within=None if matching is None else frozenset(found for _, found in matching),
             depth=query.depth,
             wanted=query.strategy.arms,
             bm25=self._rules.bm25,
@@ -99,12 +100,12 @@ class ReadPath:
         except (Unavailable, InputError) as error:
             return None, (Degradation(part="vector", reason=f"no query embedding ({error})"),)
 
-    def _within(self, query: Query, view: ReadView) -> frozenset[MemoryId] | None:
+    def _matching(self, query: Query, view: ReadView) -> frozenset[RowKey] | None:
         if query.filter == EVERYTHING:
             return None
         opening = Opening(namespaces={at.ns_id: at.namespace for at in view.namespaces})
         with self._parts.store.snapshot(opening) as snapshot:
-            return snapshot.matching_ids(query.filter, self._rules.within_ids)
+            return snapshot.matching_keys(query.filter, self._rules.within_ids)
 
     def _widening(self, query: Query, view: ReadView, *, asked: Asked, rank: Rank) -> Answer:
         calls = self._parts.calls

@@ -11,7 +11,7 @@ from memory_tool.bm25 import CorpusStatistics, FieldParameters, best
 from memory_tool.fusion import best_first
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
-from memory_tool.port_values import ChunkTokens, KeywordQuery, StoredVectors
+from memory_tool.port_values import ChunkTokens, KeywordQuery, RowKey, StoredVectors
 from memory_tool.ports import KeywordView, Snapshot, VectorView
 from memory_tool.query import Arm, Candidate, Degradation
 
@@ -85,11 +85,16 @@ class ArmAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One question as the arms take it."""
+    """One question as the arms take it.
+
+    ``matching`` are the rows that the filter leaves, ``within`` their ids, which are all that an
+    index is told; ``None`` where it has to be checked afterwards.
+    """
 
     ns_ids: tuple[int, ...]
     vector: Vector | None
     keywords: KeywordQuery
+    matching: frozenset[RowKey] | None
     within: frozenset[MemoryId] | None
     depth: int
     wanted: tuple[Arm, ...]
@@ -133,7 +138,7 @@ def vector_answer(
     kept = [found for found in proposed if found.memory_id not in changed]
     if view.remote:
         kept = _scored_by_truth(
-            vector, {found.memory_id for found in kept}, snapshot=newer.snapshot
+            vector, {(found.ns_id, found.memory_id) for found in kept}, snapshot=newer.snapshot
         )
     added = [
         found
@@ -145,7 +150,7 @@ def vector_answer(
         named = frozenset(memory_id for _, memory_id in ids)
         old = [pair for pair in ids if pair[1] not in changed]
         if view.remote:
-            yield from _scored_by_truth(vector, {pair[1] for pair in old}, snapshot=newer.snapshot)
+            yield from _scored_by_truth(vector, set(old), snapshot=newer.snapshot)
         else:
             yield from view.scores(vector, old)
         for ns_id, state in states.items():
@@ -159,10 +164,10 @@ def vector_answer(
 
 
 def _scored_by_truth(
-    vector: Vector, ids: AbstractSet[MemoryId], *, snapshot: Snapshot
+    vector: Vector, keys: AbstractSet[RowKey], *, snapshot: Snapshot
 ) -> list[Candidate]:
     """The exact inner product of every chunk of these memories, by their stored embeddings."""
-    stored = snapshot.vectors(sorted(ids), EXACT_VECTORS) if ids else None
+    stored = snapshot.vectors(sorted(keys), EXACT_VECTORS) if keys else None
     return [] if stored is None else _inner_products(vector, stored)
 
 
@@ -198,8 +203,8 @@ def vectors_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmA
     vector = asked.vector
     if vector is None:
         return ArmAnswer(candidates=())
-    ids = None if asked.within is None else sorted(asked.within)
-    stored = snapshot.vectors(ids, EXACT_VECTORS)
+    keys = None if asked.matching is None else sorted(asked.matching)
+    stored = snapshot.vectors(keys, EXACT_VECTORS)
     if stored is None:
         missing = Degradation(part="vector", reason=f"{reason}; too many vectors to read instead")
         return ArmAnswer(candidates=(), degraded=(missing,))

@@ -74,8 +74,8 @@ class Settling:
             self._answers[arm] = self._answer_of(arm, proposed.get(arm, ()), states=states)
         found = [answer.candidates for answer in self._answers.values()]
         self._full = any(len(candidates) >= self._asked.depth for candidates in found)
-        ids = {candidate.memory_id for candidates in found for candidate in candidates}
-        self._outlines = self._snapshot.outlines(list(ids), self._query.filter)
+        keys = {(one.ns_id, one.memory_id) for candidates in found for one in candidates}
+        self._outlines = self._snapshot.outlines(list(keys), self._query.filter)
 
     def _answer_of(
         self, arm: Arm, proposed: Sequence[Candidate], *, states: States | None
@@ -120,7 +120,7 @@ class Settling:
             fuse(rankings, filled, fusion=self._query.strategy.fusion, outlines=self._outlines)
         )
         page = rank(hits, now)
-        rows = self._snapshot.rows([hit.outline.id for hit in page])
+        rows = self._snapshot.rows([(hit.outline.ns_id, hit.outline.id) for hit in page])
         found = tuple(
             Found(hit=hit, memory=rows[hit.outline.id].memory)
             for hit in page

@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
-from memory_tool.assembly import Shared, Stores, read_path_of, write_path_of
+from memory_tool.assembly import Shared, Stores, read_path_of, reader_of, write_path_of
 from memory_tool.breaker import Breaker, Condition
 from memory_tool.embedding_cache import CachedEmbedder
 from memory_tool.errors import InputError, NotFound
@@ -71,6 +71,7 @@ class MemoryTool:
         )
         self._write = write_path_of(stores, shared, space=self._recorded_space, decide=decide)
         self._read = read_path_of(stores, shared)
+        self._by_id = reader_of(stores, shared)
         self._queue = WriteQueue(
             self._write.store, items=settings.group_items, seconds=settings.group_seconds
         )
@@ -300,7 +301,7 @@ class MemoryTool:
     @property
     def _reader(self) -> RecordReader:
         self._check_open()
-        return self._stores.reader
+        return self._by_id
 
     def _check_open(self) -> None:
         if self._closed:

@@ -8,7 +8,7 @@ import numpy as np
 from memory_tool.adapters.in_memory_state import NamespaceState, StoreState, is_visible
 from memory_tool.filters import matches
 from memory_tool.model import MemoryId, StoredRow
-from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, StoredVectors
+from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, RowKey, StoredVectors
 from memory_tool.ports import Snapshot
 from memory_tool.query import EVERYTHING, Candidate, Filter, Outline
 
@@ -51,25 +51,25 @@ class InMemorySnapshot(Snapshot):
         """See :attr:`memory_tool.ports.RecordSnapshot.undelivered`."""
         return self._undelivered
 
-    def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
+    def outlines(self, keys: Sequence[RowKey], condition: Filter) -> Mapping[MemoryId, Outline]:
         """See :meth:`memory_tool.ports.RecordSnapshot.outlines`."""
-        return {row.memory.id: _outline(row) for row in self._seen(ids, condition)}
+        return {row.memory.id: _outline(row) for row in self._seen(keys, condition)}
 
-    def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
+    def rows(self, keys: Sequence[RowKey]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordSnapshot.rows`."""
-        return {row.memory.id: row for row in self._seen(ids)}
+        return {row.memory.id: row for row in self._seen(keys)}
 
-    def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
-        """See :meth:`memory_tool.ports.RecordSnapshot.matching_ids`."""
-        found = frozenset(row.memory.id for row in self._seen(None, condition))
+    def matching_keys(self, condition: Filter, limit: int) -> frozenset[RowKey] | None:
+        """See :meth:`memory_tool.ports.RecordSnapshot.matching_keys`."""
+        found = frozenset((row.ns_id, row.memory.id) for row in self._seen(None, condition))
         return None if len(found) > limit else found
 
-    def vectors(self, ids: Sequence[MemoryId] | None, limit: int) -> StoredVectors | None:
+    def vectors(self, keys: Sequence[RowKey] | None, limit: int) -> StoredVectors | None:
         """See :meth:`memory_tool.ports.RecordSnapshot.vectors`."""
         references: list[Candidate] = []
         vectors = []
         for space in self._spaces:
-            for row in self._seen_in(space, ids):
+            for row in self._seen_in(space, keys):
                 for chunk in space.chunks.get(row.memory.id, ()):
                     if chunk.embedding is not None:
                         key = (space.ns_id, row.memory.id, chunk.ordinal, row.vector_nseq)
@@ -100,17 +100,21 @@ class InMemorySnapshot(Snapshot):
         return {term: count for term, count in self._term_documents.items() if term in wanted}
 
     def _seen(
-        self, ids: Sequence[MemoryId] | None, condition: Filter = EVERYTHING
+        self, keys: Sequence[RowKey] | None, condition: Filter = EVERYTHING
     ) -> Iterator[StoredRow]:
         for space in self._spaces:
-            for row in self._seen_in(space, ids):
+            for row in self._seen_in(space, keys):
                 if matches(condition, row):
                     yield row
 
     def _seen_in(
-        self, space: NamespaceState, ids: Sequence[MemoryId] | None = None
+        self, space: NamespaceState, keys: Sequence[RowKey] | None = None
     ) -> Iterator[StoredRow]:
-        for memory_id in space.rows if ids is None else dict.fromkeys(ids):
+        if keys is None:
+            ids = list(space.rows)
+        else:
+            ids = [memory_id for ns_id, memory_id in dict.fromkeys(keys) if ns_id == space.ns_id]
+        for memory_id in ids:
             row = space.rows.get(memory_id)
             if row is not None and is_visible(row, self._now):
                 yield row

@@ -9,6 +9,9 @@ from memory_tool.errors import SettingsError
 def address_of(address: str, role: str, *, given: str = "") -> str:
     """The address at which ``role`` reaches the database.
 
+    Of several hosts the one that takes writes is meant, unless the address says otherwise: after a
+    switch the next connection finds the new primary.
+
     Args:
         address: The address that the settings name, as a URL or in libpq's form.
         role: The role to connect as.
@@ -31,7 +34,10 @@ def shown_address(address: str) -> str:
 
 def _checked(address: str) -> str:
     try:
-        return make_conninfo(address)
+        parts = conninfo_to_dict(address)
+        if any("," in str(parts.get(hosts, "")) for hosts in ("host", "hostaddr")):
+            parts.setdefault("target_session_attrs", "read-write")
+        return make_conninfo("", **parts)
     except psycopg.Error as error:
         # The driver's message would quote the address with its password.
         message = "database_url: this is no address of a PostgreSQL"

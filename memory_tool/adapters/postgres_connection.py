@@ -17,11 +17,19 @@ MINIMUM_VERSION: Final = 150000
 WAIT_SECONDS: Final = 5.0
 """Longest wait for a connection."""
 
+
+class StandbyServer(psycopg.OperationalError):
+    """The server follows another one, and may not have heard yet of what that one acknowledged."""
+
+
+_DEMOTED: Final = (psycopg.errors.ReadOnlySqlTransaction, StandbyServer)
+"""What is met where another server has taken over."""
+
 _TEMPORARY: Final = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
-    # A server that became a standby, and one that lost patience with a frozen client.
-    psycopg.errors.ReadOnlySqlTransaction,
+    *_DEMOTED,
+    # The server lost patience with a frozen client.
     psycopg.errors.IdleInTransactionSessionTimeout,
     EmbeddedPostgresError,
 )
@@ -130,13 +138,17 @@ class PostgresPool:
     def connection(self) -> Iterator[Connection]:
         """A connection in autocommit mode, given back at the end without an open transaction.
 
-        Driver errors are translated. When one broke the connection, the call at hand fails, but the
-        pool is mended for the next.
+        Driver errors are translated. When one broke the connection, or another server has taken
+        over, the call at hand fails, but the pool is mended for the next.
         """
         with translated():
             connection = self._taken()
             try:
                 yield connection
+            except _DEMOTED:
+                # All connections lead to the old server, this one included.
+                self._pool.drain()
+                raise
             finally:
                 _end_transaction(connection)
                 try:

@@ -1,6 +1,7 @@
 """Reading the truth without searching: by id, page by page, version by version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Final, cast
 
 from memory_tool.adapters.postgres_connection import PostgresPool
@@ -8,7 +9,7 @@ from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_rows import (
     Record,
-    id_array,
+    key_arrays,
     memory_of_image,
     number_array,
     row_of_image,
@@ -33,7 +34,7 @@ class PostgresRecordReader(RecordReader):
     def fetch(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordReader.fetch`."""
         namespaces = self._namespaces(scope)
-        (records,) = self._select(namespaces, ["rows"], values={"ids": id_array(ids)})
+        (records,) = self._select(namespaces, ["rows"], values=_anywhere(namespaces, ids))
         rows = (row_of_image(image, namespaces) for (image,) in records)
         return {row.memory.id: row for row in rows}
 
@@ -49,7 +50,8 @@ class PostgresRecordReader(RecordReader):
         """See :meth:`memory_tool.ports.RecordReader.history`."""
         namespaces = self._namespaces(scope)
         names = ["old_versions", "rows"]
-        old, current = self._select(namespaces, names, values={"ids": id_array([memory_id])})
+        values = _anywhere(namespaces, [memory_id])
+        old, current = self._select(namespaces, names, values=values)
         if not current:
             return ()
         return tuple(memory_of_image(image, namespaces) for (image,) in (*old, *current))
@@ -57,7 +59,8 @@ class PostgresRecordReader(RecordReader):
     def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
         """See :meth:`memory_tool.ports.RecordReader.deleted`."""
         namespaces = self._namespaces(scope)
-        (records,) = self._select(namespaces, ["deleted_ids"], values={"ids": id_array(ids)})
+        values = _anywhere(namespaces, ids)
+        (records,) = self._select(namespaces, ["deleted_ids"], values=values)
         return frozenset(record[0] for record in records)
 
     def counts(self) -> Mapping[str, int]:
@@ -94,3 +97,8 @@ class PostgresRecordReader(RecordReader):
                 ]
                 connection.execute("COMMIT")
             return [list(cursor) for cursor in cursors]
+
+
+def _anywhere(namespaces: Iterable[int], ids: Sequence[MemoryId]) -> Mapping[str, str]:
+    """The keys that these ids may have: who knows an id only looks into each namespace for it."""
+    return key_arrays(list(product(namespaces, ids)))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, cast
 
-from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_connection import Connection, PostgresPool, StandbyServer
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
     Record,
@@ -85,14 +85,17 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             records = cast("list[tuple[Any, ...]]", state.fetchall())
             # Covers of several names may overlap.
             clocks = {record[0]: _clock(record) for cursor in found for record in cursor}
+            now, is_standby, incarnation = records[0][:3]
+            if is_standby:
+                message = "the server is a standby, which may lack what was acknowledged"
+                raise StandbyServer(message)
         if len(clocks) > NAMESPACES_MAX:
             raise TooManyNamespaces
-        now, incarnation = records[0][:2]
         return ReadView(
             namespaces=tuple(clocks.values()),
             pointers={
                 target: Pointer(target=target, generation=generation, locator=sha256, mark=mark)
-                for _, _, target, generation, sha256, mark in records
+                for _, _, _, target, generation, sha256, mark in records
                 if target is not None
             },
             incarnation=incarnation,

@@ -24,7 +24,7 @@ from memory_tool.model import (
     Vector,
     WriteResult,
 )
-from memory_tool.port_values import RowChange
+from memory_tool.port_values import RowChange, RowKey
 from memory_tool.scope import Namespace
 
 Record: TypeAlias = Sequence[Any]
@@ -49,6 +49,18 @@ def id_array(ids: Iterable[MemoryId]) -> str:
     The driver would look at each element by itself, which takes ten times as long.
     """
     return "{" + ",".join(filter(_ID.fullmatch, ids)) + "}"
+
+
+def key_arrays(keys: Sequence[RowKey]) -> Mapping[str, str]:
+    """Keys as the two arrays ``ns_ids`` and ``ids``, which are taken apart side by side.
+
+    What is no id is left out, as by :func:`id_array`.
+    """
+    known = [key for key in keys if _ID.fullmatch(key[1])]
+    return {
+        "ns_ids": number_array(ns_id for ns_id, _ in known),
+        "ids": id_array(memory_id for _, memory_id in known),
+    }
 
 
 def number_array(numbers: Iterable[int]) -> str:

@@ -16,13 +16,13 @@ from memory_tool.adapters.postgres_rows import (
     HALF,
     Record,
     chunk_of,
-    id_array,
+    key_arrays,
     number_array,
     row_of_image,
 )
 from memory_tool.errors import ScopeRequired
 from memory_tool.model import MemoryId, MemoryType, StoredRow
-from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, StoredVectors
+from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, RowKey, StoredVectors
 from memory_tool.ports import Snapshot
 from memory_tool.query import EVERYTHING, AllOf, Candidate, Comparison, Filter, Outline
 
@@ -113,32 +113,35 @@ class PostgresSnapshot(Snapshot):
         """See :attr:`memory_tool.ports.RecordSnapshot.undelivered`."""
         return self._undelivered
 
-    def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
+    def outlines(self, keys: Sequence[RowKey], condition: Filter) -> Mapping[MemoryId, Outline]:
         """See :meth:`memory_tool.ports.RecordSnapshot.outlines`."""
-        records = self._select("outlines", {"ids": id_array(ids)}, condition=condition)
+        records = self._select("outlines", key_arrays(keys), condition=condition)
         return {
             record[0]: Outline._make((*record[:5], _TYPES[record[5]], *record[6:]))
             for record in records
         }
 
-    def rows(self, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
+    def rows(self, keys: Sequence[RowKey]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordSnapshot.rows`."""
-        records = self._select("rows", {"ids": id_array(ids)})
+        records = self._select("rows", key_arrays(keys))
         rows = (row_of_image(image, self._namespaces) for (image,) in records)
         return {row.memory.id: row for row in rows}
 
-    def matching_ids(self, condition: Filter, limit: int) -> frozenset[MemoryId] | None:
-        """See :meth:`memory_tool.ports.RecordSnapshot.matching_ids`."""
+    def matching_keys(self, condition: Filter, limit: int) -> frozenset[RowKey] | None:
+        """See :meth:`memory_tool.ports.RecordSnapshot.matching_keys`."""
         wanted = _indexed_part(condition)
-        name = "matching_ids_by_metadata" if wanted else "matching_ids"
+        name = "matching_keys_by_metadata" if wanted else "matching_keys"
         values = {"wanted": json.dumps(wanted), "bound": limit + 1}
         records = self._select(name, values, condition=condition)
-        return None if len(records) > limit else frozenset(record[0] for record in records)
+        return None if len(records) > limit else frozenset(records)
 
-    def vectors(self, ids: Sequence[MemoryId] | None, limit: int) -> StoredVectors | None:
+    def vectors(self, keys: Sequence[RowKey] | None, limit: int) -> StoredVectors | None:
         """See :meth:`memory_tool.ports.RecordSnapshot.vectors`."""
-        name = "all_vectors" if ids is None else "vectors_of"
-        records = self._select(name, {"ids": id_array(ids or ()), "bound": limit + 1})
+        bound = {"bound": limit + 1}
+        if keys is None:
+            records = self._select("all_vectors", bound)
+        else:
+            records = self._select("vectors_of", {**key_arrays(keys), **bound})
         if len(records) > limit:
             return None
         references = tuple(

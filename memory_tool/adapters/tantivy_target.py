@@ -1,5 +1,6 @@
 """The keyword index in a folder, as the applier writes it."""
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -107,7 +108,7 @@ class TantivyTarget:
                 self._commit(batch)
             except BaseException:
                 # What was added before the failure must not come along with the next commit.
-                self._held = None
+                self._end_writer()
                 raise
         log.note_progress(self._name, batch.clocks)
 
@@ -126,6 +127,13 @@ class TantivyTarget:
         with self._lock:
             self._held = None
             self._opened = None
+
+    def _end_writer(self) -> None:
+        """Free the lock though a kept error may hold on to the writer through its frames."""
+        held, self._held = self._held, None
+        if held is not None:
+            with contextlib.suppress(ValueError, OSError):
+                held.writer.wait_merging_threads()
 
     def _commit(self, batch: ChangeBatch) -> None:
         opened, writer = self._start_writing()

@@ -40,13 +40,14 @@ class SnapshotContract:
         with truth.seen() as snapshot:
             (second,) = truth.add("coffee")
             truth.write(Remove(memory_id=first))
-            assert set(snapshot.outlines([first, second], EVERYTHING)) == {first}
-            assert set(snapshot.rows([first, second])) == {first}
-            assert snapshot.matching_ids(EVERYTHING, 10) == frozenset({first})
+            keys = truth.keys(first, second)
+            assert set(snapshot.outlines(keys, EVERYTHING)) == {first}
+            assert set(snapshot.rows(keys)) == {first}
+            assert snapshot.matching_keys(EVERYTHING, 10) == frozenset(keys[:1])
             assert len(snapshot.chunks_with(["tea", "coffe"], 10)) == 1
             assert snapshot.clocks == {truth.number(): 1}
         with truth.seen() as snapshot:
-            assert set(snapshot.outlines([first, second], EVERYTHING)) == {second}
+            assert set(snapshot.outlines(keys, EVERYTHING)) == {second}
 
     def test_a_snapshot_of_nothing_is_refused(self, truth: Truth) -> None:
         """A forgotten scope must not read like an empty store."""
@@ -62,13 +63,14 @@ class SnapshotContract:
         truth.write(Remove(memory_id=deleted))
         truth.quarantine(hidden)
         (foreign,) = truth.add("green tea", namespace=BEN)
-        ids = [seen, expired, deleted, hidden, foreign, new_id()]
+        keys = truth.keys(seen, expired, deleted, hidden, foreign, new_id())
+        keys += truth.keys(foreign, namespace=BEN)
         with truth.seen() as snapshot:
-            assert set(snapshot.outlines(ids, EVERYTHING)) == {seen}
-            assert set(snapshot.rows(ids)) == {seen}
-            assert snapshot.matching_ids(EVERYTHING, 10) == frozenset({seen})
+            assert set(snapshot.outlines(keys, EVERYTHING)) == {seen}
+            assert set(snapshot.rows(keys)) == {seen}
+            assert snapshot.matching_keys(EVERYTHING, 10) == frozenset(keys[:1])
             assert {found.memory_id for found in snapshot.chunks_with(["tea"], 10)} == {seen}
-            for wanted in (None, ids):
+            for wanted in (None, keys):
                 stored = present(snapshot.vectors(wanted, 10))
                 assert [found.memory_id for found in stored.references] == [seen]
 
@@ -77,13 +79,24 @@ class SnapshotContract:
         now = truth.store.view(Scope.of(ANNA), ()).now
         (memory_id,) = truth.add(NewMemory(content="tea", expires_at=now + timedelta(hours=1)))
         with truth.seen() as snapshot:
-            assert set(snapshot.rows([memory_id])) == {memory_id}
+            assert set(snapshot.rows(truth.keys(memory_id))) == {memory_id}
+
+    def test_a_row_is_found_in_its_own_namespace_only(self, truth: Truth) -> None:
+        """A store may keep namespaces apart, and need not look for a row in the wrong place."""
+        (memory_id,) = truth.add("tea")
+        truth.add("coffee", namespace=BEN)
+        right, wrong = truth.keys(memory_id), truth.keys(memory_id, namespace=BEN)
+        with truth.seen(ANNA, BEN) as snapshot:
+            for keys, found in ((right, {memory_id}), (wrong, set()), (wrong + right, {memory_id})):
+                assert set(snapshot.outlines(keys, EVERYTHING)) == found
+                assert set(snapshot.rows(keys)) == found
+                assert len(present(snapshot.vectors(keys, 9)).references) == len(found)
 
     def test_several_namespaces_are_seen_together(self, truth: Truth) -> None:
         """A search of a user covers all of the user's projects."""
         (one,), (two,) = truth.add("tea"), truth.add("tea", namespace=BEN)
         with truth.seen(ANNA, BEN) as snapshot:
-            rows = snapshot.rows([one, two])
+            rows = snapshot.rows(truth.keys(one) + truth.keys(two, namespace=BEN))
         assert (rows[one].memory.namespace, rows[two].memory.namespace) == (ANNA, BEN)
         assert (rows[one].ns_id, rows[two].ns_id) == (truth.number(ANNA), truth.number(BEN))
 
@@ -102,8 +115,8 @@ class SnapshotContract:
         (memory_id,) = truth.add(new)
         truth.write(Revise(memory_id=memory_id, patch=Patch(metadata={"a": "b"})))
         with truth.seen() as snapshot:
-            outline = snapshot.outlines([memory_id], EVERYTHING)[memory_id]
-            row = snapshot.rows([memory_id])[memory_id]
+            outline = snapshot.outlines(truth.keys(memory_id), EVERYTHING)[memory_id]
+            row = snapshot.rows(truth.keys(memory_id))[memory_id]
         assert (outline.id, outline.ns_id) == (memory_id, truth.number())
         assert (outline.vector_nseq, outline.keyword_nseq) == (1, 2)
         assert outline.content_hash == row.content_hash
@@ -116,26 +129,26 @@ class SnapshotContract:
             NewMemory(content="a", metadata={"colour": "red", "size": 3}),
             NewMemory(content="b", metadata={"colour": "blue"}, tags=("x",)),
         )
-        ids = [red, blue, new_id()]
+        keys = truth.keys(red, blue, new_id())
         with truth.seen() as snapshot:
-            assert set(snapshot.outlines(ids, where(colour="red"))) == {red}
-            assert set(snapshot.outlines(ids, where(size={"gte": 3}))) == {red}
-            assert set(snapshot.outlines(ids, where(tags={"contains": "x"}))) == {blue}
-            assert set(snapshot.outlines(ids, where(colour={"icontains": "E"}))) == {red, blue}
+            assert set(snapshot.outlines(keys, where(colour="red"))) == {red}
+            assert set(snapshot.outlines(keys, where(size={"gte": 3}))) == {red}
+            assert set(snapshot.outlines(keys, where(tags={"contains": "x"}))) == {blue}
+            assert set(snapshot.outlines(keys, where(colour={"icontains": "E"}))) == {red, blue}
             assert snapshot.outlines([], EVERYTHING) == {}
 
-    def test_matching_ids_are_all_or_none(self, truth: Truth) -> None:
+    def test_matching_keys_are_all_or_none(self, truth: Truth) -> None:
         """A part of the matches, handed to an arm as the whole, would hide the rest."""
         red = truth.add(*(NewMemory(content=f"{n}", metadata={"c": "red"}) for n in range(3)))
         truth.add(NewMemory(content="blue", metadata={"c": "blue"}))
         truth.add(NewMemory(content="red", metadata={"c": "red"}), namespace=BEN)
         with truth.seen() as snapshot:
-            assert snapshot.matching_ids(where(c="red"), 3) == frozenset(red)
-            assert snapshot.matching_ids(where(c="red"), 2) is None
-            assert snapshot.matching_ids(where(c="red", content_type="x"), 2) == frozenset()
-            assert len(present(snapshot.matching_ids(where(NOT={"c": "red"}), 3))) == 1
-            assert len(present(snapshot.matching_ids(EVERYTHING, 4))) == 4
-            assert snapshot.matching_ids(EVERYTHING, 3) is None
+            assert snapshot.matching_keys(where(c="red"), 3) == frozenset(truth.keys(*red))
+            assert snapshot.matching_keys(where(c="red"), 2) is None
+            assert snapshot.matching_keys(where(c="red", content_type="x"), 2) == frozenset()
+            assert len(present(snapshot.matching_keys(where(NOT={"c": "red"}), 3))) == 1
+            assert len(present(snapshot.matching_keys(EVERYTHING, 4))) == 4
+            assert snapshot.matching_keys(EVERYTHING, 3) is None
 
     def test_metadata_of_every_kind_is_matched_by_value(self, truth: Truth) -> None:
         """Whichever way the store looks a value up, it finds the same rows."""
@@ -144,8 +157,8 @@ class SnapshotContract:
             *(NewMemory(content=f"{n}", metadata={"v": v}) for n, v in enumerate(values))
         )
         with truth.seen() as snapshot:
-            for memory_id, value in list(zip(ids, values, strict=True))[:7]:
-                assert snapshot.matching_ids(where(v=value), 100) == frozenset({memory_id})
+            for key, value in list(zip(truth.keys(*ids), values, strict=True))[:7]:
+                assert snapshot.matching_keys(where(v=value), 9) == frozenset({key})
 
     # ── Vectors and tokens ──
 
@@ -157,11 +170,11 @@ class SnapshotContract:
         (memory_id,) = truth.write(put("tea", *chunks, bare))
         truth.add("other")
         with truth.seen() as snapshot:
-            stored = present(snapshot.vectors([str(memory_id.id)], 3))
-            assert snapshot.vectors([str(memory_id.id)], 2) is None
+            stored = present(snapshot.vectors(truth.keys(str(memory_id.id)), 3))
+            assert snapshot.vectors(truth.keys(str(memory_id.id)), 2) is None
             assert snapshot.vectors(None, 3) is None
             assert len(present(snapshot.vectors(None, 4)).references) == 4
-            none = present(snapshot.vectors([new_id()], 3))
+            none = present(snapshot.vectors(truth.keys(new_id()), 3))
         assert (none.references, none.vectors.shape[0]) == ((), 0)
         assert stored.vectors.dtype == np.float32
         for reference, vector in zip(stored.references, stored.vectors, strict=True):

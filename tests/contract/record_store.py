@@ -52,8 +52,8 @@ class RecordStoreContract:
             list(pool.map(write, range(40)))
         assert seen == [(number, 2) for number in range(0, 80, 2)]
         with truth.seen() as snapshot:
-            ids = snapshot.matching_ids(EVERYTHING, 1000) or frozenset()
-            rows = snapshot.rows(list(ids)).values()
+            keys = snapshot.matching_keys(EVERYTHING, 1000) or frozenset()
+            rows = snapshot.rows(list(keys)).values()
         assert sorted(row.nseq for row in rows) == list(range(1, 81))
         assert truth.clock() == 80
 
@@ -228,8 +228,8 @@ class RecordStoreContract:
         truth.write(Revise(memory_id=memory_id, patch=Patch(importance=5, metadata={"a": 2})))
         truth.write(Revise(memory_id=memory_id, patch=Patch(pinned=True)))
         with truth.seen() as snapshot:
-            row = snapshot.rows([memory_id])[memory_id]
-            (vector,) = present(snapshot.vectors([memory_id], 10)).references
+            row = snapshot.rows(truth.keys(memory_id))[memory_id]
+            (vector,) = present(snapshot.vectors(truth.keys(memory_id), 10)).references
         assert (row.nseq, row.vector_nseq, row.keyword_nseq) == (3, 1, 2)
         assert (vector.version, row.memory.version) == (1, 3)
         memory = row.memory
@@ -253,7 +253,7 @@ class RecordStoreContract:
         with truth.seen() as snapshot:
             assert snapshot.chunks_with(["old", "older"], 10) == ()
             (found,) = snapshot.chunks_with(["green"], 10)
-            row = snapshot.rows([found.memory_id])[found.memory_id]
+            row = snapshot.rows(truth.keys(found.memory_id))[found.memory_id]
         assert (found.ordinal, found.keyword_nseq, row.chunk_high) == (0, 2, 2)
 
     def test_times_come_back_to_the_microsecond_in_utc(self, truth: Truth) -> None:
@@ -278,7 +278,7 @@ class RecordStoreContract:
             assert (row.live, row.extra, row.chunks) == (False, "", ())
             assert (row.nseq, row.vector_nseq, row.keyword_nseq) == (3, 3, 3)
             assert snapshot.chunks_with(["secret", "t", "v"], 10) == ()
-            assert present(snapshot.vectors([memory_id], 10)).references == ()
+            assert present(snapshot.vectors(truth.keys(memory_id), 10)).references == ()
         assert truth.reader.history(Scope.of(ANNA), memory_id) == ()
         kept: list[str] = []
 

@@ -21,6 +21,7 @@ from memory_tool.port_values import (
     Opening,
     Planner,
     RowChange,
+    RowKey,
     TargetBase,
     WritePlan,
 )
@@ -86,6 +87,10 @@ class Truth:
         """The number of a namespace, which has to exist."""
         (clock,) = self.store.view(Scope.of(namespace, exact=True), ()).namespaces
         return clock.ns_id
+
+    def keys(self, *ids: MemoryId, namespace: Namespace = ANNA) -> list[RowKey]:
+        """Where these memories are kept, or would be: the namespace has to exist."""
+        return [(self.number(namespace), memory_id) for memory_id in ids]
 
     def clock(self, namespace: Namespace = ANNA) -> int:
         """The clock of a namespace, which has to exist."""

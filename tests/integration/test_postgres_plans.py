@@ -19,13 +19,14 @@ from memory_tool.scope import Namespace, Scope
 from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import present
 from tests.factories import commit_of, new_id, put
+from tests.integration.postgres_plans import with_index_names
 from tests.services.postgres import Database, Server
 
 NAMESPACES = tuple(Namespace(user=f"user{number}") for number in range(4))
 ROWS = 1200
 """In each namespace; with fewer, reading all of a table is rightly cheaper than an index."""
 
-OUT_OF_ORDER = re.compile(r"Seq Scan on (memory|chunk)|Sort")
+OUT_OF_ORDER = re.compile(r"Seq Scan on (memory|chunk)|->  (Incremental )?Sort")
 """What a plan may not hold that looks rows up and keeps their order."""
 
 
@@ -83,16 +84,17 @@ def app(database: Database, ns_ids: list[int]) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def worker(database: Database) -> Iterator[psycopg.Connection]:
-    """A connection of the worker."""
-    with database.connection(Role.WORKER) as connection:
+    """A transaction of the worker."""
+    with database.connection(Role.WORKER) as connection, connection.transaction():
+        connection.execute(statement("be_patient"))
         yield connection
 
 
 def plan(connection: psycopg.Connection, query: str, *, values: Mapping[str, object]) -> str:
     """The plan of a query with these values, as text."""
     text = psycopg.ClientCursor(connection).mogrify(query, values)
-    rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode())
-    return "\n".join(str(line) for (line,) in rows)
+    rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}".encode()).fetchall()
+    return with_index_names(connection, "\n".join(str(line) for (line,) in rows))
 
 
 def function_plan(
@@ -137,7 +139,7 @@ def test_rows_are_fetched_by_their_ids(
     """Every search ends with one of these, and its scope may be a thousand namespaces."""
     values = {"ns_ids": ns_ids, "ids": [new_id() for _ in range(20)], "bound": 100}
     found = plan(app, statement(name, condition=""), values=values)
-    assert re.search(r"memory_id|memory_pkey", found)
+    assert "memory_pkey" in found
     assert not OUT_OF_ORDER.search(found)
 
 
@@ -176,17 +178,17 @@ def test_pages_are_read_in_their_order(app: psycopg.Connection, ns_ids: list[int
 
 @pytest.mark.parametrize(
     ("column", "index"),
-    [("dedup_hash", "memory_dedup"), ("key_hash", "memory_key"), ("id", "memory_id|memory_pkey")],
+    [("dedup_hash", "memory_dedup"), ("key_hash", "memory_key"), ("id", "memory_pkey")],
 )
 def test_a_write_looks_rows_up_by_their_keys(
-    app: psycopg.Connection, column: str, index: str
+    app: psycopg.Connection, ns_ids: list[int], column: str, index: str
 ) -> None:
     """No condition may be one that the wall holds back, as it would any on a hash function."""
-    condition = re.search(rf"m\.{column} = wanted\.(id|hash)", body(app, "open_write"))
-    assert condition is not None
+    condition = rf"m\.ns_id = open_write\.ns_id AND m\.{column} = wanted\.(id|hash)"
+    assert re.search(condition, body(app, "open_write"))
     value = new_id() if column == "id" else bytes(32)
-    query = f"SELECT * FROM threefold.memory m WHERE m.{column} = %(value)s"  # noqa: S608 - a name of this file
-    assert re.search(index, plan(app, query, values={"value": value}))
+    query = f"SELECT * FROM threefold.memory m WHERE m.ns_id = %(ns_id)s AND m.{column} = %(value)s"  # noqa: S608 - a name of this file
+    assert index in plan(app, query, values={"ns_id": ns_ids[0], "value": value})
 
 
 def body(connection: psycopg.Connection, function: str) -> str:
@@ -195,11 +197,15 @@ def body(connection: psycopg.Connection, function: str) -> str:
     return str(rows.fetchall()[0][0])
 
 
-READS = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'memory'"
+READS = """
+SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) + (
+    SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname ~ '^(memory|chunk)_\\d')
+FROM pg_stat_user_tables WHERE relname ~ '^(memory|chunk)_\\d'
+"""
 
 
 def rows_read(pool: PostgresPool) -> int:
-    """Rows of memories that were read in this database, as counted by the server."""
+    """Rows and index entries of memories and chunks that were read, as counted by the server."""
     with pool.connection() as connection:
         connection.execute("SELECT pg_stat_force_next_flush()")
         rows = connection.execute(READS).fetchall()
@@ -223,14 +229,22 @@ def change_and_search(store: PostgresRecordStore) -> None:
         namespaces={clock.ns_id: namespace}, since={clock.ns_id: clock.nseq - 2}, overlay_limit=10
     )
     with store.snapshot(opening) as snapshot:
-        assert len(snapshot.outlines(ids, EVERYTHING)) == len(snapshot.rows(ids)) == 4
-        assert len(present(snapshot.vectors(ids, 100)).references) == 4
+        keys = [(clock.ns_id, memory_id) for memory_id in ids]
+        assert len(snapshot.outlines(keys, EVERYTHING)) == len(snapshot.rows(keys)) == 4
+        assert len(present(snapshot.vectors(keys, 100)).references) == 4
 
 
-def test_no_call_reads_more_than_its_rows(postgres: Server) -> None:
-    """A plan is made while a store is empty and kept while it grows; it must be right for both."""
+@pytest.mark.parametrize("vacuumed", [False, True])
+def test_no_call_reads_more_than_its_rows(postgres: Server, *, vacuumed: bool) -> None:
+    """A plan is made while a store is empty and kept while it grows; it must be right for both.
+
+    A nightly vacuum tells the planner that the store is empty, which is worse than knowing nothing.
+    """
     with postgres.blank_database() as blank:
         migrate(blank.conninfo(Role.OWNER))
+        if vacuumed:
+            with blank.admin() as connection:
+                connection.execute("VACUUM ANALYZE")
         with blank.pool(Role.APP, size=1) as pool:
             store = PostgresRecordStore(pool)
             change_and_search(store)

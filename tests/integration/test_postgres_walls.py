@@ -34,11 +34,13 @@ def app(database: Database, truth: Truth) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def walled(connection: psycopg.Connection) -> list[str]:
-    """Every table that knows namespaces."""
+def walled(connection: psycopg.Connection, *, partitions: bool = False) -> list[str]:
+    """Every table that knows namespaces, or every partition of one."""
     rows = connection.execute(
-        "SELECT table_name FROM information_schema.columns"
-        " WHERE table_schema = 'threefold' AND column_name = 'ns_id' ORDER BY 1"
+        "SELECT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid"
+        " WHERE relnamespace = 'threefold'::regnamespace AND relkind IN ('r', 'p')"
+        " AND attname = 'ns_id' AND relispartition = %s ORDER BY 1",
+        [partitions],
     )
     return [str(name) for (name,) in rows]
 
@@ -185,6 +187,29 @@ def test_a_powerful_role_is_refused(database: Database, attribute: str) -> None:
             connection.execute(f"DROP ROLE {name}".encode())
 
 
+@pytest.mark.parametrize("role", [Role.APP, Role.WORKER, Role.OWNER])
+def test_a_partition_is_no_way_round_the_wall(database: Database, truth: Truth, role: Role) -> None:
+    """Policies stand around whole tables; a partition that is named itself knows none of them."""
+    grant = sql.SQL("{} ALL ON threefold.{} {} {}")
+    with database.admin() as admin, database.connection(role) as connection:
+        filled = [name for name in walled(admin, partitions=True) if count(admin, name)]
+        assert {name.rpartition("_")[0] for name in filled} == set(FILLED) - {"ns_clock"}
+        for name in filled:
+            place = sql.Identifier(name)
+            if role is not Role.OWNER:
+                with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+                    count(connection, name)
+            # An operator who grants everything in the schema opens nothing by it.
+            grantee = sql.Identifier(role)
+            admin.execute(grant.format(sql.SQL("GRANT"), place, sql.SQL("TO"), grantee))
+            with connection.transaction():
+                named = f"{{{truth.number(ANNA)},{truth.number(BEN)}}}"
+                connection.execute(statement("name_namespaces"), {"named": named})
+                assert count(connection, name) == 0
+            if role is not Role.OWNER:
+                admin.execute(grant.format(sql.SQL("REVOKE"), place, sql.SQL("FROM"), grantee))
+
+
 # ── The catalogue ──
 
 
@@ -193,10 +218,12 @@ def test_every_table_with_namespaces_forces_row_level_security(database: Databas
     with database.admin() as connection:
         rows = connection.execute(
             "SELECT relname FROM pg_class WHERE relnamespace = 'threefold'::regnamespace"
-            " AND relkind IN ('r', 'p') AND relrowsecurity AND relforcerowsecurity ORDER BY 1"
+            " AND relkind IN ('r', 'p') AND relrowsecurity AND relforcerowsecurity"
         )
-        assert [str(name) for (name,) in rows] == walled(connection)
-        assert len(walled(connection)) >= 10
+        whole, parts = walled(connection), walled(connection, partitions=True)
+        assert {str(name) for (name,) in rows} == {*whole, *parts}
+        assert len(whole) >= 10
+        assert len(parts) == 5 * 8
 
 
 def test_every_policy_of_the_app_is_the_same(database: Database) -> None:
@@ -223,10 +250,8 @@ def test_every_unique_key_starts_with_the_namespace(database: Database) -> None:
             " AND c.relname = ANY (%s)",
             [walled(connection)],
         ).fetchall()
-    # The directory of namespaces itself, of which the app sees nothing; and ids, which are random
-    # and made by the store.
-    others = sorted(row[1] for row in rows if row[2] != "ns_id")
-    assert others == ["threefold.memory_id", "threefold.namespace_address"]
+    # But for the directory of namespaces itself, of which the app sees nothing.
+    assert [row[1] for row in rows if row[2] != "ns_id"] == ["threefold.namespace_address"]
     assert len(rows) >= 14
 
 

@@ -19,7 +19,7 @@ from memory_tool.adapters import tantivy_target
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
 from memory_tool.adapters.tantivy_target import TantivyTarget
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.port_values import TargetBase
+from memory_tool.port_values import ChangeRow, TargetBase
 from tests.contract.keyword_rows import NotedProgress, apply, ask, batch, chunk, find, gone, row
 from tests.integration.tantivy_damage import DAMAGES, current
 from tests.integration.tantivy_process import TARGET, TOKENISER
@@ -192,6 +192,22 @@ def test_a_batch_for_another_base_is_refused(folder: Path) -> None:
         target.apply(batch([row(9, chunk("tea"))], {1: 9}, mark="z", base_mark="b"), log)
     assert log.noted == []
     assert target.base().mark is None
+
+
+def test_a_batch_that_fails_frees_the_lock(folder: Path) -> None:
+    """The error may be kept by whoever collects errors, and with it all that it passed through."""
+    target = target_of(folder)
+
+    def broken() -> Iterator[ChangeRow]:
+        yield row(9, chunk("tea"))
+        raise Unavailable
+
+    failing = replace(batch([], {1: 9}, mark="c", base_mark="b"), rows=broken())
+    with pytest.raises(Unavailable) as kept:
+        target.apply(failing, NotedProgress())
+    assert kept.tb is not None
+    apply(target, row(4, chunk("tea")), mark="c")
+    assert set(find(index_of(folder).view(), "tea")) == {1, 2, 3, 4}
 
 
 def test_one_writer_at_a_time(folder: Path) -> None:

@@ -64,8 +64,9 @@ DO $$
 DECLARE
     filled text;
 BEGIN
-    FOR filled IN SELECT tablename FROM pg_tables
-        WHERE schemaname = 'threefold' AND tablename <> 'store_meta'
+    FOR filled IN SELECT relname FROM pg_class
+        WHERE relnamespace = 'threefold'::regnamespace AND relkind IN ('r', 'p')
+          AND NOT relispartition AND relname <> 'store_meta'
     LOOP
         EXECUTE format('DELETE FROM threefold.%I', filled);
     END LOOP;

@@ -1,6 +1,8 @@
--- Every statement stands behind a line with its name. Lists of ids are taken apart by unnest and
--- looked up in LATERAL subqueries with OFFSET 0, which can only be nested loops: neither a wrong
--- statistic nor a missing one can turn "fetch these" into "read the whole namespace".
+-- Every statement stands behind a line with its name. Lists of namespaces and ids are taken apart by
+-- unnest and looked up in LATERAL subqueries with OFFSET 0, which can only be nested loops: each names
+-- one namespace, so its partition alone is read, and neither a wrong statistic nor a missing one can
+-- turn "fetch these" into "read the whole namespace". For the latter, a subquery that looks up ids
+-- asks for nothing else: with state = 'live' inside it, an index of all live rows would do as well.
 
 -- name: open_write
 -- Make, name and lock a namespace; its clock, the answer already given, and the rows to look at.
@@ -25,22 +27,27 @@ FROM threefold.covered_namespaces(%(project)s, %(user)s, %(agent)s, %(path)s, %(
 SELECT ns_id, address, nseq, stamp FROM threefold.named_namespaces(%(hashes)s::bytea[])
 
 -- name: view_state
--- The store's clock, its incarnation, and the pointers of the targets, one row for each.
-SELECT clock_timestamp(),
+-- The store's clock, whether a standby is asked, the store's incarnation, and the pointers of the
+-- targets, one row for each.
+SELECT clock_timestamp(), pg_is_in_recovery(),
        concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
                  (SELECT oid FROM pg_database WHERE datname = current_database()),
-                 pg_relation_filenode('threefold.memory')),
+                 pg_relation_filenode('threefold.ns_clock')),
        t.target, t.generation, t.locator, t.mark
 FROM (SELECT) one
 LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(targets)s::text[])
 
 -- name: name_namespaces
 -- Name the namespaces of the transaction. Its queries go by keys that each have an index, so making
--- a plan for the length of every array (0.3 ms) would only cost more than it finds; and a planner
--- without statistics must not combine the bitmap of one id with that of a whole namespace.
+-- a plan for the length of every array (1 ms) would only cost more than it finds; and a planner
+-- without statistics must not combine the bitmap of one id with that of a whole namespace, nor read
+-- an empty table as a whole for ever. Plans look dear, since they hold every partition, though one
+-- is read: compiling them (100 ms) never pays.
 SELECT set_config('threefold.namespaces', %(named)s, true),
        set_config('plan_cache_mode', 'force_generic_plan', true),
-       set_config('enable_bitmapscan', 'off', true)
+       set_config('enable_bitmapscan', 'off', true),
+       set_config('enable_seqscan', 'off', true),
+       set_config('jit', 'off', true)
 
 -- name: missing_marks
 -- Targets whose mark this history does not know.
@@ -54,14 +61,15 @@ SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = ANY (%(ns_ids)s::bigint
 
 -- name: overlay
 -- Rows above a number in each namespace, with their chunks, in order; none when there are too many.
--- Joins by LATERAL can only be nested loops, which keep the order of the arrays and the indexes.
+-- Joins by LATERAL keep the order of the arrays and the indexes. The index of the log wants nseq > 0.
 SELECT m.ns_id, m.hex, m.nseq, m.vector_nseq, m.keyword_nseq, m.live, m.extra, k.*
 FROM unnest(%(since_ns)s::bigint[], %(since)s::bigint[]) AS s (ns_id, nseq)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.vector_nseq,
            m.keyword_nseq, m.extra,
            m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now()) AS live
-    FROM threefold.memory m WHERE m.ns_id = s.ns_id AND m.nseq > s.nseq ORDER BY m.nseq
+    FROM threefold.memory m
+    WHERE m.ns_id = s.ns_id AND m.nseq > s.nseq AND m.nseq > 0 ORDER BY m.nseq
     LIMIT %(bound)s
 ) m
 LEFT JOIN LATERAL (
@@ -74,57 +82,72 @@ WHERE (SELECT sum(greatest(c.nseq - b.nseq, 0))
        JOIN threefold.ns_clock c ON c.ns_id = b.ns_id) <= %(bound)s
 
 -- name: outlines
--- The light columns of candidates that may be seen. The wall names the namespaces: naming them twice
--- would make a planner without statistics believe that they are empty, and read all of them.
-SELECT m.*
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+-- The light columns of candidates that may be seen.
+SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
+       m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8,
+       octet_length(m.content) / 4, m.conversation_id, coalesce(m.turn_position, 0)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
-    SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
-           m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8,
-           octet_length(m.content) / 4, m.conversation_id, coalesce(m.turn_position, 0)
-    FROM threefold.memory m
-    WHERE m.id = wanted.id
-      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-      {condition}
-    OFFSET 0
+    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
 ) m
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  {condition}
 
 -- name: rows
 -- Whole rows that may be seen.
 SELECT to_jsonb(m)
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
-    SELECT * FROM threefold.memory m
-    WHERE m.id = wanted.id
+    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
+) m
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+
+-- name: matching_keys
+-- Rows that may be seen and meet a condition.
+SELECT m.*
+FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, encode(uuid_send(m.id), 'hex') FROM threefold.memory m
+    WHERE m.ns_id = s.ns_id
       AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+      {condition}
     OFFSET 0
 ) m
-
--- name: matching_ids
--- Ids of rows that may be seen and meet a condition.
-SELECT encode(uuid_send(m.id), 'hex') FROM threefold.memory m
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  {condition}
 LIMIT %(bound)s
 
--- name: matching_ids_by_metadata
+-- name: matching_keys_by_metadata
 -- The same, where a part of the condition is served by the index on metadata.
-SELECT encode(uuid_send(m.id), 'hex')
+SELECT m.ns_id, encode(uuid_send(m.id), 'hex')
 FROM threefold.memories_with_metadata(%(wanted)s::jsonb) w
-JOIN threefold.memory m ON m.ns_id = w.ns_id AND m.id = w.id
+CROSS JOIN LATERAL (
+    SELECT * FROM threefold.memory m WHERE m.ns_id = w.ns_id AND m.id = w.id OFFSET 0
+) m
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
   {condition}
 LIMIT %(bound)s
 
 -- name: vectors_of
 -- Stored embeddings of some memories.
+SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+CROSS JOIN LATERAL (
+    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
+) m
+CROSS JOIN LATERAL (
+    SELECT k.ordinal, k.embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+) k
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+LIMIT %(bound)s
+
+-- name: all_vectors
+-- Stored embeddings of whole namespaces.
 SELECT m.ns_id, m.hex, k.ordinal, m.vector_nseq, k.embedding
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.vector_nseq
     FROM threefold.memory m
-    WHERE m.id = wanted.id
+    WHERE m.ns_id = s.ns_id
       AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
     OFFSET 0
 ) m
@@ -132,16 +155,6 @@ CROSS JOIN LATERAL (
     SELECT k.ordinal, k.embedding FROM threefold.chunk k
     WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
 ) k
-LIMIT %(bound)s
-
--- name: all_vectors
--- Stored embeddings of whole namespaces.
-SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
-FROM threefold.memory m
-JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-WHERE m.ns_id = ANY (%(ns_ids)s::bigint[])
-  AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
-  AND k.embedding IS NOT NULL
 LIMIT %(bound)s
 
 -- name: chunks_with
@@ -171,17 +184,22 @@ ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 
 -- name: deleted_ids
 -- Those of these ids that were deleted and are not purged yet.
-SELECT m.hex
-FROM unnest(%(ids)s::uuid[]) AS wanted (id)
+SELECT encode(uuid_send(m.id), 'hex')
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
 CROSS JOIN LATERAL (
-    SELECT encode(uuid_send(m.id), 'hex') AS hex FROM threefold.memory m
-    WHERE m.id = wanted.id AND m.state = 'deleted' OFFSET 0
+    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
 ) m
+WHERE m.state = 'deleted'
 
 -- name: old_versions
 -- The kept versions of a memory, oldest first.
-SELECT image FROM threefold.memory_version
-WHERE ns_id = ANY (%(ns_ids)s::bigint[]) AND memory_id = ANY (%(ids)s::uuid[]) ORDER BY version
+SELECT v.image
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+CROSS JOIN LATERAL (
+    SELECT v.version, v.image FROM threefold.memory_version v
+    WHERE v.ns_id = wanted.ns_id AND v.memory_id = wanted.id OFFSET 0
+) v
+ORDER BY v.version
 
 -- name: store_counts
 -- Figures without content.
@@ -212,7 +230,9 @@ SELECT clock_timestamp()
 
 -- name: be_patient
 -- A target may take its time between two rows; the transaction holds no namespace.
-SELECT set_config('idle_in_transaction_session_timeout', '10min', true)
+SELECT set_config('idle_in_transaction_session_timeout', '10min', true),
+       set_config('enable_seqscan', 'off', true),
+       set_config('jit', 'off', true)
 
 -- name: known_mark
 -- The mark, if this history made it.
@@ -234,14 +254,14 @@ WHERE k.target = %(target)s AND k.made_at < now() - interval '6 hours'
 -- name: changed_rows
 -- Rows whose own number lies above one and up to another in each namespace, with their chunks. Not
 -- by nseq at the upper end: a row whose importance changed after the cut would never come.
--- Joins by LATERAL can only be nested loops, which keep the order of the arrays and the indexes.
+-- Joins by LATERAL keep the order of the arrays and the indexes. The index of the log wants nseq > 0.
 SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, m.chunk_high, k.*
 FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[]) AS s (ns_id, above, upto)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.{number} AS number,
            m.state = 'live' AS live, m.extra, m.chunk_high
     FROM threefold.memory m
-    WHERE m.ns_id = s.ns_id AND m.nseq > s.above
+    WHERE m.ns_id = s.ns_id AND m.nseq > s.above AND m.nseq > 0
       AND m.{number} > s.above AND m.{number} <= s.upto
     ORDER BY m.nseq OFFSET 0
 ) m
