@@ -10,23 +10,28 @@ from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from memory_tool.adapters.hashing_embedder import HashingEmbedder
-from memory_tool.adapters.host_folder import FolderLease, open_folder
+from memory_tool.adapters.host_folder import FolderLease, open_folder, process_name
+from memory_tool.adapters.in_memory_jobs import InMemoryJobs
 from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.postgres_address import address_of, shown_address
 from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_jobs import PostgresJobs
+from memory_tool.adapters.postgres_lease import PostgresLease
 from memory_tool.adapters.postgres_migrations import migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
-from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.index_jobs.following import FolderTargets, Following, background_of
+from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
@@ -60,13 +65,15 @@ class Given:
 
     A record store also has the ports RecordReader and SpaceRegistry; if it has ChangeLog too, the
     indexes follow it. An index that is also an :class:`~memory_tool.ports.IndexTarget` is fed from
-    the log. ``stores`` replaces everything.
+    the log, by one process of the data folder; ``shared_targets`` are fed by one process of all
+    hosts. ``stores`` replaces everything.
     """
 
     embedder: Embedder | None = None
     record_store: RecordStore | None = None
     vector_index: VectorIndex | None = None
     keyword_index: KeywordIndex | None = None
+    shared_targets: tuple[IndexTarget, ...] = ()
     stores: Stores | None = None
 
 
@@ -92,11 +99,10 @@ class _Truth:
     records: RecordStore
     reader: RecordReader
     spaces: SpaceRegistry
-    log: ChangeLog | None
+    following: Following | None
     gaps: VectorGaps | None
     identity: str
     shown: str
-    chores: tuple[Callable[[], int], ...] = ()
 
 
 def open_tool(
@@ -125,10 +131,10 @@ def open_tool(
     tool = MemoryTool(stores, settings, decide=decide)
     if stores.background is not None:
         if stores.gaps is not None:
-            stores.background.also(Backfill(stores.gaps, tool.complete).run)
-        for chore in stores.chores:
-            stores.background.also(chore)
-        stores.background.start()
+            fill = Backfill(stores.gaps, tool.complete).run_on
+            stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
+        if settings.applying:
+            stores.background.start()
     logger().info("opened", where=dict(stores.where))
     return tool
 
@@ -165,11 +171,24 @@ def _postgres_truth(
         records=records,
         reader=PostgresRecordReader(app, records),
         spaces=records,
-        log=log,
+        following=_following(settings, log, pool=worker),
         gaps=log,
         identity=log.identity(),
         shown=database.shown,
-        chores=(log.forget_receipts,),
+    )
+
+
+def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
+    holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
+    forget = Duty(
+        kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
+    )
+    return Following(
+        log=log,
+        jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
+        registry=upkeep,
+        lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
+        duties=(forget,),
     )
 
 
@@ -181,7 +200,9 @@ def _given_truth(store: RecordStore) -> _Truth:
         records=store,
         reader=store,
         spaces=store,
-        log=store if isinstance(store, ChangeLog) else None,
+        following=(
+            Following(log=store, jobs=InMemoryJobs()) if isinstance(store, ChangeLog) else None
+        ),
         gaps=store if isinstance(store, VectorGaps) else None,
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
@@ -222,7 +243,7 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
     embedder = given.embedder or _embedder(settings, recorded)
     if recorded is not None:
         check_space(recorded, embedder.space)
-    log = truth.log
+    log = truth.following.log if truth.following else None
     if log is None and (given.vector_index is None or given.keyword_index is None):
         message = "a record_store without the port ChangeLog needs both indexes to be given"
         raise SettingsError(message)
@@ -242,7 +263,6 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
         embedder=embedder,
         pointer=log.pointer if log else lambda _target: None,
         gaps=truth.gaps,
-        chores=truth.chores,
         background=_background(settings, given, truth=truth, index=vector_index, identity=identity),
         where={
             "records": truth.shown,
@@ -257,13 +277,18 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
 def _background(
     settings: Settings, given: Given, *, truth: _Truth, index: VectorIndex, identity: str
 ) -> BackgroundApplier | None:
-    if truth.log is None:
+    if truth.following is None:
         return None
-    targets = [
-        *_keyword_targets(settings, given, identity=identity),
-        *_vector_targets(settings, given, log=truth.log, index=index),
-    ]
-    return BackgroundApplier(Applier(truth.log, targets), FolderLease(settings.data_dir))
+    folder = FolderTargets(
+        name=f"folder:{identity}",
+        lease=FolderLease(settings.data_dir),
+        targets=[
+            *_keyword_targets(settings, given, identity=identity),
+            *_vector_targets(settings, given, log=truth.following.log, index=index),
+        ],
+        vector_index=index,
+    )
+    return background_of(truth.following, folder, shared=given.shared_targets)
 
 
 class _Remembered:

@@ -33,7 +33,19 @@ from memory_tool.errors import (
     Unavailable,
 )
 
-COMMANDS: Final = ("demo", "add", "search", "list", "get", "delete", "stats", "doctor", "migrate")
+COMMANDS: Final = (
+    "demo",
+    "add",
+    "search",
+    "list",
+    "get",
+    "delete",
+    "stats",
+    "doctor",
+    "migrate",
+    "worker",
+    "rebuild",
+)
 HEAVY: Final = ("faiss", "numpy", "psycopg", "rjieba", "sentence_transformers", "tantivy", "torch")
 
 PRINT_HEAVY: Final = f"""
