@@ -10,7 +10,7 @@ from memory_manage.interfaces.cli_session import print_json, print_lines
 from memory_manage.interfaces.cli_worker import background_of, opened_tool, stopping
 from memory_tool.errors import InputError
 
-_PERIODS: Final = {"incremental": "hour", "full": "day"}
+_PERIODS: Final = {"incremental": "in this hour", "full": "on this day"}
 
 
 @with_groups
@@ -51,7 +51,7 @@ def rebuild(
     if store.as_json:
         print_json({"kind": kind, "groups": groups})
         return
-    before = f"done before in this {_PERIODS[kind]}"
+    before = f"done before {_PERIODS[kind]}"
     for name, outcome in outcomes.items():
         said = before if outcome == "done before" else outcome
         print_lines(f"{', '.join(background.targets[name])}: {said}")

@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -109,9 +111,41 @@ class OwnStore:
             on_progress=lambda _line: None, **{**self._settings(name), **arguments}
         )
 
-    def other_process(self, name: str = "one") -> contextlib.AbstractContextManager[OtherProcess]:
+    def other_process(
+        self, name: str = "one", /, **settings: str
+    ) -> contextlib.AbstractContextManager[OtherProcess]:
         """Open it in another process."""
-        return other_process(self._settings(name))
+        return other_process({**self._settings(name), **settings})
+
+    def command(self, *arguments: str, name: str = "one") -> "subprocess.CompletedProcess[str]":
+        """Run ``threefold`` on it until it ends."""
+        return subprocess.run(
+            self._command(arguments, name), capture_output=True, text=True, check=False
+        )
+
+    @contextlib.contextmanager
+    def worker(self, name: str = "one") -> "Iterator[subprocess.Popen[str]]":
+        """A ``threefold worker`` that has said that it runs; ended at the end."""
+        command = self._command(["worker"], name)
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as child:
+            try:
+                if child.stdout is None or not child.stdout.readline():
+                    message = "the worker said nothing"
+                    raise RuntimeError(message)
+                yield child
+            finally:
+                child.terminate()
+                child.wait()
+
+    def _command(self, arguments: Iterable[str], name: str) -> list[str]:
+        variables = {
+            f"THREEFOLD_{setting.upper()}": value for setting, value in self._settings(name).items()
+        }
+        settings = [f"{variable}={value}" for variable, value in variables.items()]
+        threefold = [sys.executable, "-m", "memory_manage.interfaces.cli"]
+        return ["env", *settings, *threefold, *arguments]
 
     def _settings(self, name: str) -> dict[str, str]:
         settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing"}
