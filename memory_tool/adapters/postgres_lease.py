@@ -10,7 +10,7 @@ from memory_tool.errors import Unavailable
 from memory_tool.job_ports import Lease
 
 _BEATS: Final = 4
-"""Heartbeats in the life of a lease: two may get lost."""
+"""Heartbeats in the life of a lease. It is renewed at half of it, so that one may get lost."""
 
 
 class PostgresLease(Lease):

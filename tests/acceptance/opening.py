@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -95,15 +95,24 @@ class OwnStore:
 
     def indexed(self) -> Indexed:
         """What the indexes of the first data folder hold, read from their files."""
-        vectors, keywords = self.index_folders()
+        vectors, _ = self.index_folders()
         newest = max(vectors.glob("gen-*/manifest.json"), key=lambda path: path.parent.name)
         manifest = json.loads(newest.read_text(encoding="utf-8"))
-        index = TantivyKeywordIndex(keywords, target="a reader", tokeniser=TOKENISER_VERSION)
-        counted = index.view().term_documents([CANARY, ""])
-        index.close()
+        counted = self._term_documents(CANARY, "")
         return Indexed(
             vectors=manifest["rows"], chunks=counted[""], canaries=counted.get(CANARY, 0)
         )
+
+    def keyword_chunks(self) -> int:
+        """How many chunks the keyword index of the first data folder holds, if there is one."""
+        return self._term_documents("").get("", 0)
+
+    def _term_documents(self, *terms: str) -> Mapping[str, int]:
+        keywords = self.index_folders()[1]
+        index = TantivyKeywordIndex(keywords, target="a reader", tokeniser=TOKENISER_VERSION)
+        counted = index.view().term_documents(terms)
+        index.close()
+        return counted
 
     def open(self, name: str = "one", /, **arguments: Any) -> MemoryManage:  # noqa: ANN401 - those of MemoryManage.open
         """Open it here; the test closes it."""
