@@ -118,8 +118,11 @@ def newest(folder: Path) -> str:
 def test_a_rebuild_is_left_to_the_process_that_applies(filled: OwnStore) -> None:
     """The timer's process only offers the period, and says so; it is done all the same."""
     before = newest(filled.index_folders()[0])
-    with filled.worker():
-        wait_until(lambda: "left" in filled.command("rebuild", "--full").stdout)
+    with filled.worker(), filled.open(applying=False) as web:
+        web.add("fact four", user_id="u")
+        wait_until(lambda: filled.keyword_chunks() == 4)
+        offered = filled.command("rebuild", "--full")
+        assert offered.stdout.endswith(": left to another process\n")
         wait_until(lambda: "done before" in filled.command("rebuild", "--full").stdout)
     assert newest(filled.index_folders()[0]) > before
 
