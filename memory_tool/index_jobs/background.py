@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from memory_tool.errors import ThreefoldError, Unavailable
 from memory_tool.index_jobs.agenda import LOOK_SECONDS, Agenda
 from memory_tool.index_jobs.target_group import TargetGroup
 from memory_tool.job_values import STORE, Duty, MayGoOn, Outcome
 from memory_tool.log import logger
+
+_T = TypeVar("_T")
 
 POLL_SECONDS: Final = 1.0
 """How long a write of another process may wait for the index; searches see it at once anyway."""
@@ -79,22 +81,19 @@ class BackgroundApplier:
 
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process holds a lease."""
-        # Every one of them, also behind one that another process holds.
-        done = [group.apply_now(keep=self._started) for group in self._groups]
-        return all(done)
+        return all(self._each(lambda group: group.apply_now(keep=self._started)).values())
 
     def once(self, may_go_on: MayGoOn) -> Mapping[str, bool]:
         """Apply everything, do the jobs that are due: for each group, whether it was done here."""
-        done = {group.name: group.once(may_go_on) for group in self._groups}
-        self._agenda.offer_due()
-        self._agenda.do_open(may_go_on)
-        return done
+        try:
+            return self._each(lambda group: group.once(may_go_on))
+        finally:
+            self._agenda.offer_due()
+            self._agenda.do_open(may_go_on)
 
     def do(self, kind: str, *, again: bool, may_go_on: MayGoOn) -> Mapping[str, Outcome]:
         """Offer a kind of job for every group and do it here, unless another process does."""
-        return {
-            group.name: group.do(kind, again=again, may_go_on=may_go_on) for group in self._groups
-        }
+        return self._each(lambda group: group.do(kind, again=again, may_go_on=may_go_on))
 
     def stop(self) -> None:
         """Finish the batch at hand, end the threads, give the leases back. May be called twice."""
@@ -103,6 +102,20 @@ class BackgroundApplier:
     def close(self) -> None:
         """Like :meth:`stop`, but apply a large backlog first. May be called twice."""
         self._end(catch_up=self._started)
+
+    def _each(self, act: Callable[[TargetGroup], _T]) -> dict[str, _T]:
+        """What each group answers; the first failure is raised when all have had their turn."""
+        answers: dict[str, _T] = {}
+        failures: list[ThreefoldError] = []
+        for group in self._groups:
+            try:
+                answers[group.name] = act(group)
+            except ThreefoldError as error:
+                logger().warning("job_failed", job=group.name, reason=str(error))
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return answers
 
     def _end(self, *, catch_up: bool) -> None:
         if self._closed:

@@ -199,6 +199,21 @@ def test_a_process_that_applies_nothing_still_tells(host: Host) -> None:
     assert host.one.apply_now(keep=True), "it took the lease only for the moment"
 
 
+def test_an_engine_that_is_down_keeps_no_other_index_waiting(host: Host) -> None:
+    """And whoever asked is told of it all the same."""
+
+    class Down(OneKey):
+        def try_acquire(self) -> bool:
+            raise Unavailable(store="elasticsearch")
+
+    down = TargetGroup("shared", applier=Applier(host.log, []), lease=Down(), jobs=host.jobs)
+    host.write()
+    both = BackgroundApplier([down, host.one], Agenda(host.jobs))
+    with pytest.raises(Unavailable):
+        both.apply_now()
+    assert host.applied == 1
+
+
 def test_a_failed_job_keeps_no_other_waiting(host: Host) -> None:
     """It is put off and stays open; the next look finds the others."""
     ran: list[str] = []
