@@ -273,9 +273,16 @@ class MemoryManage:
 
     def health(self) -> Health:
         """Whether each store answers, and where the data lies. No content, no scope needed."""
-        stores = self._tool.health()
-        ok = all(said == "ok" for said in stores.values())
-        return Health(ok=ok, stores=stores, where=self._tool.where)
+        report = self._tool.health()
+        return Health(
+            ok=all(said == "ok" for said in report.stores.values()),
+            stores=report.stores,
+            where=self._tool.where,
+            conditions=report.conditions,
+            lag={
+                name: {"rows": lag.rows, "seconds": lag.seconds} for name, lag in report.lag.items()
+            },
+        )
 
     def close(self) -> None:
         """Store what is queued and close everything. May be called twice."""

@@ -276,8 +276,14 @@ class Stats(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health(Record):
-    """``ok``, and what each store says of itself."""
+    """``ok``, what each store says of itself, and how far the indexes are behind.
+
+    ``conditions`` tells how each index did in this process's searches: up, suspect, down or
+    catching up; ``lag`` the rows that an index misses yet and the age of the oldest, in seconds.
+    """
 
     ok: bool
     stores: Mapping[str, str]
     where: Mapping[str, str]
+    conditions: Mapping[str, str]
+    lag: Mapping[str, Mapping[str, float]]

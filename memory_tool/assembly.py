@@ -5,12 +5,16 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from memory_tool.arm_calls import ArmCalls
+from memory_tool.bm25 import FieldParameters
+from memory_tool.breaker import Breaker
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.metrics import Metrics
 from memory_tool.model import EmbeddingSpace
 from memory_tool.overlay import OverlayMemo
 from memory_tool.port_values import Pointer
 from memory_tool.ports import (
+    ChangeFigures,
     Embedder,
     KeywordIndex,
     RecordReader,
@@ -20,6 +24,7 @@ from memory_tool.ports import (
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.settings import Settings
@@ -86,6 +91,7 @@ class Stores:
 
     Attributes:
         pointer: Which generation of a target is to be read, for health.
+        figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
         where: What is in use and where the data lies, for people: name to description.
@@ -99,6 +105,7 @@ class Stores:
     keyword_index: KeywordIndex
     embedder: Embedder
     pointer: Callable[[str], Pointer | None] = lambda _target: None
+    figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
     background: Background | None = None
     where: Mapping[str, str] = field(default_factory=dict)
@@ -113,6 +120,7 @@ class Shared:
     embedder: Embedder
     executor: Executor
     metrics: Metrics
+    breakers: Mapping[Arm, Breaker]
 
     @property
     def retry(self) -> RetryPolicy:
@@ -149,17 +157,21 @@ def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
     return ReadPath(
         ReadParts(
             store=stores.records,
-            vector_index=stores.vector_index,
-            keyword_index=stores.keyword_index,
+            calls=ArmCalls(
+                vector_index=stores.vector_index,
+                keyword_index=stores.keyword_index,
+                executor=shared.executor,
+                seconds=settings.arm_seconds,
+                breakers=shared.breakers,
+                distrust=background.distrust if background else lambda _target, _reason: None,
+            ),
             embedder=shared.embedder,
-            executor=shared.executor,
             memo=OverlayMemo(),
-            distrust=background.distrust if background else lambda _target, _reason: None,
             behind=background.hurry if background else lambda: None,
         ),
         rules=ReadRules(
             retry=shared.retry,
-            arm_seconds=settings.arm_seconds,
+            bm25=FieldParameters.parsed(settings.elasticsearch_bm25),
             overlay_rows=settings.overlay_rows,
             within_ids=settings.within_ids,
         ),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Literal, TypeAlias
 
+from memory_tool.errors import SettingsError
 from memory_tool.port_values import ChunkTokens, KeywordQuery
 from memory_tool.query import Candidate
 
@@ -62,8 +63,52 @@ class FieldWeights:
     bigrams: float = 0.3
     extra: float = 0.3
 
+    def by_field(self) -> Mapping[Field, float]:
+        """The weights, by the name of the field."""
+        return {"words": self.words, "bigrams": self.bigrams, "extra": self.extra}
+
 
 DEFAULT_PARAMETERS: Final = Bm25Parameters()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldParameters:
+    """The knobs of each field. An index and the BM25 over newer rows have to have the same."""
+
+    words: Bm25Parameters = DEFAULT_PARAMETERS
+    bigrams: Bm25Parameters = DEFAULT_PARAMETERS
+    extra: Bm25Parameters = DEFAULT_PARAMETERS
+
+    def by_field(self) -> Mapping[Field, Bm25Parameters]:
+        """The knobs, by the name of the field."""
+        return {"words": self.words, "bigrams": self.bigrams, "extra": self.extra}
+
+    @classmethod
+    def parsed(cls, texts: Sequence[str]) -> "FieldParameters":
+        """From texts such as ``words:0.9:0.4``: field, k1, b.
+
+        Raises:
+            SettingsError: One of them is no such text.
+        """
+        knobs: dict[str, Bm25Parameters] = {}
+        for text in texts:
+            name, _, numbers = text.partition(":")
+            try:
+                k1, b = map(float, numbers.split(":"))
+            except ValueError:
+                k1 = b = math.nan
+            # A comparison that NaN fails too.
+            if name not in FIELDS or not (k1 >= 0 and 0 <= b <= 1):
+                message = (
+                    f"elasticsearch_bm25: {text!r} is not field:k1:b with a field of"
+                    f" {', '.join(FIELDS)}, k1 from 0 on and b from 0 to 1"
+                )
+                raise SettingsError(message)
+            knobs[name] = Bm25Parameters(k1=k1, b=b)
+        return cls(**knobs)
+
+
+DEFAULT_FIELD_PARAMETERS: Final = FieldParameters()
 DEFAULT_WEIGHTS: Final = FieldWeights()
 
 
@@ -137,7 +182,7 @@ def scores(
     documents: Iterable[ChunkTokens],
     *,
     statistics: CorpusStatistics,
-    parameters: Bm25Parameters = DEFAULT_PARAMETERS,
+    parameters: FieldParameters = DEFAULT_FIELD_PARAMETERS,
     weights: FieldWeights = DEFAULT_WEIGHTS,
 ) -> tuple[float, ...]:
     """The score of each document, in their order; 0 for one that holds no term of the query."""
@@ -151,7 +196,7 @@ def best(
     *,
     statistics: CorpusStatistics,
     depth: int,
-    parameters: Bm25Parameters = DEFAULT_PARAMETERS,
+    parameters: FieldParameters = DEFAULT_FIELD_PARAMETERS,
     weights: FieldWeights = DEFAULT_WEIGHTS,
 ) -> tuple[Candidate, ...]:
     """The ``depth`` best documents that hold a term of the query, best first."""
@@ -213,25 +258,23 @@ def _searches(
     query: KeywordQuery,
     *,
     statistics: CorpusStatistics,
-    parameters: Bm25Parameters,
+    parameters: FieldParameters,
     weights: FieldWeights,
 ) -> tuple[_FieldSearch, ...]:
-    k1, b = parameters.k1, parameters.b
-    weight_of: Mapping[Field, float] = {
-        "words": weights.words,
-        "bigrams": weights.bigrams,
-        "extra": weights.extra,
-    }
+    weight_of = weights.by_field()
+    knobs = parameters.by_field()
     return tuple(
         _FieldSearch(
             field=field,
             term_weights={
-                term: weight_of[field] * (k1 + 1) * _idf(term, field, statistics=statistics)
+                term: weight_of[field]
+                * (knobs[field].k1 + 1)
+                * _idf(term, field, statistics=statistics)
                 for term in terms
             },
-            flat=k1 * (1 - b),
+            flat=knobs[field].k1 * (1 - knobs[field].b),
             # A field that is empty everywhere matches nothing, so any length will do.
-            per_token=k1 * b / (statistics.average_length[field] or 1.0),
+            per_token=knobs[field].k1 * knobs[field].b / (statistics.average_length[field] or 1.0),
         )
         for field, terms in _terms(query).items()
         if terms

@@ -1,36 +1,26 @@
-"""The composition root of the hands: settings in, tool out. No other file knows the adapters."""
+"""The composition root of the hands: settings in, tool out. Only it and its parts know adapters."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
+from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from memory_tool.adapters.hashing_embedder import HashingEmbedder
-from memory_tool.adapters.host_folder import FolderLease, open_folder, process_name
-from memory_tool.adapters.in_memory_jobs import InMemoryJobs
+from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
-from memory_tool.adapters.postgres_address import address_of, shown_address
-from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
-from memory_tool.adapters.postgres_change_log import PostgresChangeLog
-from memory_tool.adapters.postgres_connection import PostgresPool
-from memory_tool.adapters.postgres_jobs import PostgresJobs
-from memory_tool.adapters.postgres_lease import PostgresLease
-from memory_tool.adapters.postgres_migrations import migrate
-from memory_tool.adapters.postgres_reader import PostgresRecordReader
-from memory_tool.adapters.postgres_record_store import PostgresRecordStore
-from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
-from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
-from memory_tool.errors import MissingExtra, SettingsError, Unavailable
+from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
+from memory_tool.errors import MissingExtra, SettingsError
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
-from memory_tool.index_jobs.following import FolderTargets, Following, background_of
+from memory_tool.index_jobs.following import FolderTargets, background_of
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
@@ -38,13 +28,9 @@ from memory_tool.port_values import Patience
 from memory_tool.ports import (
     ChangeLog,
     Embedder,
-    Identified,
     IndexTarget,
     KeywordIndex,
-    RecordReader,
     RecordStore,
-    SpaceRegistry,
-    VectorGaps,
     VectorIndex,
 )
 from memory_tool.settings import Settings
@@ -78,31 +64,6 @@ class Given:
 
 
 NOTHING_GIVEN: Final = Given()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Database:
-    """The database as each of the three roles reaches it."""
-
-    app: str
-    worker: str
-    owner: str
-    shown: str
-    revive: Callable[[], None] | None = None
-    close: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Truth:
-    """The record store with its other doors; without a log the indexes are somebody else's care."""
-
-    records: RecordStore
-    reader: RecordReader
-    spaces: SpaceRegistry
-    following: Following | None
-    gaps: VectorGaps | None
-    identity: str
-    shown: str
 
 
 def open_tool(
@@ -144,100 +105,28 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
     with ExitStack() as opened:
         if given.record_store is None:
             # First the server: where it runs as another user it makes the folder for both to enter.
-            truth = _postgres_truth(settings, opened, on_progress=on_progress)
+            truth = postgres_truth(settings, opened, on_progress=on_progress)
         else:
-            truth = _given_truth(given.record_store)
-        stores = _joined(settings, given, truth=truth)
+            truth = given_truth(given.record_store)
+        server = _elasticsearch(settings, truth)
+        if server is not None:
+            opened.callback(server.close)
+        stores = _joined(settings, given, truth=truth, server=server)
         return dataclasses.replace(stores, closing=(opened.pop_all().close,))
 
 
-def _postgres_truth(
-    settings: Settings, opened: ExitStack, *, on_progress: Callable[[str], None]
-) -> _Truth:
-    database = _database(settings, on_progress)
-    opened.callback(database.close)
-    migrate(database.owner)
-    app, worker = (
-        PostgresPool(
-            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
-        )
-        for address in (database.app, database.worker)
-    )
-    for pool in (app, worker):
-        pool.open()
-        opened.callback(pool.close)
-    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
-    return _Truth(
-        records=records,
-        reader=PostgresRecordReader(app, records),
-        spaces=records,
-        following=_following(settings, log, pool=worker),
-        gaps=log,
-        identity=log.identity(),
-        shown=database.shown,
-    )
-
-
-def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
-    holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
-    forget = Duty(
-        kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
-    )
-    return Following(
-        log=log,
-        jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
-        registry=upkeep,
-        lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
-        duties=(forget,),
-    )
-
-
-def _given_truth(store: RecordStore) -> _Truth:
-    if not isinstance(store, RecordReader) or not isinstance(store, SpaceRegistry):
-        message = "a record_store also needs the ports RecordReader and SpaceRegistry"
+def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | None:
+    if not settings.elasticsearch_url:
+        return None
+    if truth.following is None or truth.figures is None:
+        message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
         raise SettingsError(message)
-    return _Truth(
-        records=store,
-        reader=store,
-        spaces=store,
-        following=(
-            Following(log=store, jobs=InMemoryJobs()) if isinstance(store, ChangeLog) else None
-        ),
-        gaps=store if isinstance(store, VectorGaps) else None,
-        identity=store.identity() if isinstance(store, Identified) else "",
-        shown=f"given ({type(store).__name__})",
-    )
+    return ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
 
 
-def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
-    url = settings.database_url
-    if url:
-        # A folder that can't be used is told before a server is asked.
-        open_folder(settings.data_dir)
-        return _Database(
-            app=address_of(url, Role.APP, given=url),
-            worker=address_of(url, Role.WORKER, given=settings.worker_database_url),
-            owner=address_of(url, Role.OWNER, given=settings.owner_database_url),
-            shown=shown_address(url),
-        )
-    server = EmbeddedPostgres(settings.data_dir, on_progress=on_progress)
-    try:
-        server.start()
-    except PostgresNotInstalled as error:
-        raise MissingExtra(str(error)) from error
-    except EmbeddedPostgresError as error:
-        raise Unavailable(str(error)) from error
-    return _Database(
-        app=server.conninfo(role=Role.APP),
-        worker=server.conninfo(role=Role.WORKER),
-        owner=server.conninfo(role=Role.OWNER),
-        shown="embedded PostgreSQL",
-        revive=server.ensure_running,
-        close=server.close,
-    )
-
-
-def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
+def _joined(
+    settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
+) -> Stores:
     identity = open_folder(settings.data_dir)
     recorded = truth.spaces.active_space()
     embedder = given.embedder or _embedder(settings, recorded)
@@ -247,13 +136,14 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
     if log is None and (given.vector_index is None or given.keyword_index is None):
         message = "a record_store without the port ChangeLog needs both indexes to be given"
         raise SettingsError(message)
-    vector_index = given.vector_index or FaissVectorIndex(
-        settings.data_dir / "vectors",
-        target=f"faiss:{identity}",
-        store=truth.identity,
-        space=_Remembered(truth.spaces.active_space),
+    vectors = server if settings.vector_backend == "elasticsearch" else None
+    vector_index = given.vector_index or _vector_index(
+        settings, vectors, truth=truth, identity=identity
     )
-    keyword_index = given.keyword_index or _tantivy_index(settings, identity)
+    keyword_index = given.keyword_index or _keyword_index(settings, server, identity=identity)
+    parts = _Indexes(
+        identity=identity, server=server, vector_index=vector_index, keyword_index=keyword_index
+    )
     return Stores(
         records=truth.records,
         reader=truth.reader,
@@ -262,33 +152,98 @@ def _joined(settings: Settings, given: Given, *, truth: _Truth) -> Stores:
         keyword_index=keyword_index,
         embedder=embedder,
         pointer=log.pointer if log else lambda _target: None,
+        figures=truth.figures,
         gaps=truth.gaps,
-        background=_background(settings, given, truth=truth, index=vector_index, identity=identity),
+        background=_background(settings, given, truth=truth, indexes=parts),
         where={
             "records": truth.shown,
-            "keywords": "given" if given.keyword_index else "Tantivy",
-            "vectors": "given" if given.vector_index else "FAISS",
+            "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),
+            "vectors": _shown(given.vector_index, vectors, embedded="FAISS"),
             "embedder": embedder.space.name,
             "data": str(settings.data_dir),
         },
     )
 
 
+def _vector_index(
+    settings: Settings, server: ElasticsearchIndexes | None, *, truth: Truth, identity: str
+) -> VectorIndex:
+    space = _Remembered(truth.spaces.active_space)
+    if server is not None:
+        return server.vector_index(space)
+    return FaissVectorIndex(
+        settings.data_dir / "vectors",
+        target=f"faiss:{identity}",
+        store=truth.identity,
+        space=space,
+    )
+
+
+def _keyword_index(
+    settings: Settings, server: ElasticsearchIndexes | None, *, identity: str
+) -> KeywordIndex:
+    if server is not None:
+        return server.keyword_index()
+    try:
+        from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex  # noqa: PLC0415 - extra `local`
+    except ImportError as error:
+        message = "Tantivy is not installed: pip install 'threefold[local]'"
+        raise MissingExtra(message) from error
+    return TantivyKeywordIndex(
+        settings.data_dir / "keywords",
+        target=f"tantivy:{identity}",
+        tokeniser=TOKENISER_VERSION,
+    )
+
+
+def _shown(given: object, server: ElasticsearchIndexes | None, *, embedded: str) -> str:
+    if given is not None:
+        return "given"
+    return server.shown if server is not None else embedded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Indexes:
+    """The indexes with what their targets are made from."""
+
+    identity: str
+    server: ElasticsearchIndexes | None
+    vector_index: VectorIndex
+    keyword_index: KeywordIndex
+
+
 def _background(
-    settings: Settings, given: Given, *, truth: _Truth, index: VectorIndex, identity: str
+    settings: Settings, given: Given, *, truth: Truth, indexes: _Indexes
 ) -> BackgroundApplier | None:
     if truth.following is None:
         return None
     folder = FolderTargets(
-        name=f"folder:{identity}",
+        name=f"folder:{indexes.identity}",
         lease=FolderLease(settings.data_dir),
         targets=[
-            *_keyword_targets(settings, given, identity=identity),
-            *_vector_targets(settings, given, log=truth.following.log, index=index),
+            *_keyword_targets(settings, given, indexes=indexes),
+            *_vector_targets(settings, given, log=truth.following.log, indexes=indexes),
         ],
-        vector_index=index,
+        vector_index=indexes.vector_index,
     )
-    return background_of(truth.following, folder, shared=given.shared_targets)
+    shared = [
+        *_server_targets(settings, given, truth=truth, server=indexes.server),
+        *given.shared_targets,
+    ]
+    return background_of(truth.following, folder, shared=shared)
+
+
+def _server_targets(
+    settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
+) -> Iterator[IndexTarget]:
+    """The indexes on a server, which one process of all hosts brings forward."""
+    if server is None or truth.following is None or truth.figures is None:
+        return
+    log = truth.following.log
+    if given.keyword_index is None:
+        yield server.target("keyword", log=log, figures=truth.figures)
+    if given.vector_index is None and settings.vector_backend == "elasticsearch":
+        yield server.target("vector", log=log, figures=truth.figures)
 
 
 class _Remembered:
@@ -305,15 +260,18 @@ class _Remembered:
 
 
 def _vector_targets(
-    settings: Settings, given: Given, *, log: ChangeLog, index: VectorIndex
+    settings: Settings, given: Given, *, log: ChangeLog, indexes: _Indexes
 ) -> list[IndexTarget]:
     if given.vector_index is not None:
         return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []
+    if settings.vector_backend == "elasticsearch":
+        return []
+    name = indexes.vector_index.target
     return [
         FaissTarget(
             settings.data_dir / "vectors",
-            name=index.target,
-            pointer=lambda: log.pointer(index.target),
+            name=name,
+            pointer=lambda: log.pointer(name),
             policy=GraphPolicy(
                 above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
             ),
@@ -322,31 +280,17 @@ def _vector_targets(
     ]
 
 
-def _tantivy_index(settings: Settings, identity: str) -> KeywordIndex:
-    if settings.elasticsearch_url:
-        message = "elasticsearch_url: this version has no Elasticsearch keyword index yet"
-        raise SettingsError(message)
-    try:
-        from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex  # noqa: PLC0415 - extra `local`
-    except ImportError as error:
-        message = "Tantivy is not installed: pip install 'threefold[local]'"
-        raise MissingExtra(message) from error
-    return TantivyKeywordIndex(
-        settings.data_dir / "keywords",
-        target=f"tantivy:{identity}",
-        tokeniser=TOKENISER_VERSION,
-    )
-
-
-def _keyword_targets(settings: Settings, given: Given, *, identity: str) -> list[IndexTarget]:
+def _keyword_targets(settings: Settings, given: Given, *, indexes: _Indexes) -> list[IndexTarget]:
     if given.keyword_index is not None:
         return [given.keyword_index] if isinstance(given.keyword_index, IndexTarget) else []
+    if indexes.server is not None:
+        return []
     from memory_tool.adapters.tantivy_target import TantivyTarget  # noqa: PLC0415 - extra `local`
 
     return [
         TantivyTarget(
             settings.data_dir / "keywords",
-            name=f"tantivy:{identity}",
+            name=indexes.keyword_index.target,
             tokeniser=TOKENISER_VERSION,
         )
     ]

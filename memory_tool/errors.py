@@ -76,6 +76,14 @@ class MissingExtra(InputError):
     """An optional part is not installed."""
 
 
+class NotAuthenticated(InputError):
+    """The call needs an API key: send it as `Authorization: Bearer KEY`."""
+
+
+class Forbidden(InputError):
+    """The API key may not do this."""
+
+
 class NotFound(ThreefoldError):
     """There is no such memory in this scope."""
 

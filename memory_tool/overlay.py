@@ -175,20 +175,26 @@ class OverlayMemo:
         self._incarnation = ""
         self._states: dict[int, OverlayState] = {}
 
-    def start(self, incarnation: str, floors: Mapping[int, int]) -> Mapping[int, OverlayState]:
-        """For each namespace the state to go on from: one that misses nothing above its floor."""
+    def start(
+        self, incarnation: str, floors: Mapping[int, int], *, whole: bool = True
+    ) -> Mapping[int, OverlayState]:
+        """For each namespace the state to go on from: one that misses nothing above its floor.
+
+        Without ``whole`` not every index was asked: what lies below the floors of those that were
+        may still be wanted by the next search.
+        """
         with self._lock:
             if incarnation != self._incarnation:
                 self._incarnation = incarnation
                 self._states = {}
-            return {ns_id: self._from(ns_id, floor) for ns_id, floor in floors.items()}
+            return {ns_id: self._from(ns_id, floor, whole=whole) for ns_id, floor in floors.items()}
 
-    def _from(self, ns_id: int, floor: int) -> OverlayState:
+    def _from(self, ns_id: int, floor: int, *, whole: bool) -> OverlayState:
         state = self._states.get(ns_id)
         fresh = OverlayState(ns_id=ns_id, base=floor, upto=floor)
         if state is None or state.base > floor or state.upto < floor:
             return fresh
-        if state.base < floor or len(state.rows) > ROWS_MAX:
+        if (whole and state.base < floor) or len(state.rows) > ROWS_MAX:
             # The indexes have caught up with a part of it: let go of that part.
             kept = [row for row in state.rows.values() if row.nseq > floor]
             return fresh if len(kept) > ROWS_MAX else fresh.extended(kept, state.upto)

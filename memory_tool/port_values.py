@@ -124,12 +124,14 @@ class Opening:
     Attributes:
         namespaces: The namespaces that the snapshot may see, by number; never empty.
         marks: (target, mark) of the indexes that were searched.
+        letters_of: Targets whose dead letters are wanted.
         since: For each namespace the number above which changed rows are wanted.
         overlay_limit: Most changed rows to read; 0 reads none.
     """
 
     namespaces: Mapping[int, Namespace]
     marks: tuple[tuple[str, str], ...] = ()
+    letters_of: tuple[str, ...] = ()
     since: Mapping[int, int] = field(default_factory=dict)
     overlay_limit: int = 0
 
@@ -205,7 +207,8 @@ class TargetBase:
 class ChangeRow:
     """A row as a target has to hold it. Without ``live`` it has to go from the target.
 
-    ``version`` is the target's own number: ``vector_nseq`` or ``keyword_nseq``.
+    ``version`` is the target's own number: ``vector_nseq`` or ``keyword_nseq``. ``chunk_high`` is
+    the most chunks that the row ever had: those above its present ones have to go as well.
     """
 
     ns_id: int
@@ -214,6 +217,7 @@ class ChangeRow:
     version: int
     live: bool
     extra: str
+    chunk_high: int
     chunks: tuple[Chunk, ...]
 
 
@@ -243,6 +247,32 @@ class ForeignHistory(Exception):
 
     A fact that appliers act upon, so it is none of the errors that callers see.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A row, in one version, that a target can never take. Searches read it from the truth."""
+
+    ns_id: int
+    memory_id: MemoryId
+    version: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkCount:
+    """How many chunks a target has to hold: rows that change meanwhile leave some room."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far a target is behind the truth: numbers not applied, and the age of the oldest."""
+
+    rows: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,12 @@ from typing import Literal, Protocol, runtime_checkable
 from memory_tool.model import EmbeddingSpace, Memory, MemoryId, StoredRow, Vector, WriteResult
 from memory_tool.port_values import (
     ChangeBatch,
+    ChunkCount,
     ChunkTokens,
     Commit,
+    DeadLetter,
     KeywordQuery,
+    Lag,
     Opening,
     OverlayRow,
     PageRequest,
@@ -113,6 +116,11 @@ class RecordSnapshot(Protocol):
         """Rows above ``since``, in order of their numbers; ``None`` when there are too many."""
         ...
 
+    @property
+    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]]:
+        """For each target of ``letters_of``, the rows that it can't take, as they are now."""
+        ...
+
     def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
         """The light columns of those ids that may be seen and meet the condition."""
         ...
@@ -188,7 +196,16 @@ class SpaceRegistry(Protocol):
 
 
 class VectorView(Protocol):
-    """One immutable generation of a vector index; may be searched from several threads."""
+    """One generation of a vector index; may be searched from several threads."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server answers, as late as the network likes.
+
+        Its scores are rounded by the server's codes, and have to be computed again from the truth;
+        it may return more than ``depth``, for the best of them to be chosen then.
+        """
+        ...
 
     @property
     def mark(self) -> str | None:
@@ -241,7 +258,12 @@ class VectorIndex(Protocol):
 
 
 class KeywordView(Protocol):
-    """What the opened searcher of a keyword index sees."""
+    """What the opened searcher of a keyword index sees: all that it says, or more."""
+
+    @property
+    def remote(self) -> bool:
+        """Whether a server answers, which may refuse rows: dead letters."""
+        ...
 
     @property
     def mark(self) -> str | None:
@@ -265,6 +287,28 @@ class KeywordView(Protocol):
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
         """How many chunks hold each term in a field; the key ``""`` counts all chunks."""
+        ...
+
+
+@runtime_checkable
+class JointSearch(Protocol):
+    """Another ability of a vector view: it takes a keyword search along in one request."""
+
+    def joins(self, keyword: KeywordView) -> bool:
+        """Whether that view is of the same server."""
+        ...
+
+    def search_both(
+        self,
+        vector: Vector,
+        keyword: KeywordView,
+        *,
+        query: KeywordQuery,
+        ns_ids: Sequence[int],
+        depth: int,
+        within: frozenset[MemoryId] | None,
+    ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
+        """The candidates of both arms: nearest chunks, and chunks with the words."""
         ...
 
 
@@ -325,6 +369,27 @@ class ChangeLog(Protocol):
 
     def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
         """Record how far the target has come, for purging and health."""
+        ...
+
+    def bury(
+        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+    ) -> None:
+        """Remember rows that the target can't take, and forget those that have changed since."""
+        ...
+
+
+@runtime_checkable
+class ChangeFigures(Protocol):
+    """Figures about the log. They cost more than a look-up, so searches never ask for them."""
+
+    def count_chunks(
+        self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
+    ) -> ChunkCount:
+        """How many chunks a target has to hold that stands at these clocks."""
+        ...
+
+    def lag(self, target: str) -> Lag:
+        """How far a target is behind, by the progress that was noted of it."""
         ...
 
 

@@ -1,16 +1,17 @@
 """The arms of one search: what each proposes, from its index or, without one, from the truth."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from memory_tool.bm25 import CorpusStatistics, best
+from memory_tool.bm25 import CorpusStatistics, FieldParameters, best
 from memory_tool.fusion import best_first
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
-from memory_tool.port_values import ChunkTokens, KeywordQuery
+from memory_tool.port_values import ChunkTokens, KeywordQuery, StoredVectors
 from memory_tool.ports import KeywordView, Snapshot, VectorView
 from memory_tool.query import Arm, Candidate, Degradation
 
@@ -34,22 +35,30 @@ class Opened:
     reasons: dict[Arm, str] = field(default_factory=dict)
 
     def fail(self, arm: Arm, reason: str) -> None:
-        """Do without the arm's index in this search."""
+        """Do without the arm's index in this search, however deep it goes on."""
         self.reasons.setdefault(arm, reason)
+        if arm is Arm.VECTOR:
+            self.vector = None
+        else:
+            self.keyword = None
+
+    def views(self) -> Mapping[Arm, VectorView | KeywordView]:
+        """The views that can be searched."""
+        views = {Arm.VECTOR: self.vector, Arm.KEYWORD: self.keyword}
+        return {arm: view for arm, view in views.items() if view is not None}
 
     def floor(self, ns_id: int) -> int:
         """The number above which some index misses rows of the namespace."""
-        views = (self.vector, self.keyword)
-        return min((view.clock(ns_id) for view in views if view is not None), default=0)
+        return min((view.clock(ns_id) for view in self.views().values()), default=0)
 
     def marks(self, targets: Mapping[Arm, str]) -> tuple[tuple[str, str], ...]:
         """(target, mark) of each view that carries one."""
-        views = {Arm.VECTOR: self.vector, Arm.KEYWORD: self.keyword}
-        return tuple(
-            (targets[arm], view.mark)
-            for arm, view in views.items()
-            if view is not None and view.mark is not None
-        )
+        marks = {targets[arm]: view.mark for arm, view in self.views().items()}
+        return tuple((target, mark) for target, mark in marks.items() if mark is not None)
+
+    def remote(self, targets: Mapping[Arm, str]) -> tuple[str, ...]:
+        """The targets that a server keeps, which may refuse rows."""
+        return tuple(targets[arm] for arm, view in self.views().items() if view.remote)
 
     def strangers(self, missing: frozenset[str], targets: Mapping[Arm, str]) -> tuple[Arm, ...]:
         """Fail the arms whose mark the truth does not know, and name them."""
@@ -83,6 +92,14 @@ class Asked:
     keywords: KeywordQuery
     within: frozenset[MemoryId] | None
     depth: int
+    wanted: tuple[Arm, ...]
+    bm25: FieldParameters
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Those of the strategy that have something to look for."""
+        has = {Arm.VECTOR: self.vector is not None, Arm.KEYWORD: bool(self.terms)}
+        return tuple(arm for arm in self.wanted if has[arm])
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -90,27 +107,47 @@ class Asked:
         return (*self.keywords.words, *self.keywords.bigrams)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newer:
+    """What an index lacks, from the truth: rows above its clocks, and rows that it can't take."""
+
+    states: States
+    refused: States
+    snapshot: Snapshot
+
+    def above(self, clock: Callable[[int], int]) -> Iterable[tuple[OverlayState, int]]:
+        """Each overlay with the number above which its rows count."""
+        yield from ((state, clock(ns_id)) for ns_id, state in self.states.items())
+        yield from ((state, -1) for state in self.refused.values())
+
+
 def vector_answer(
-    asked: Asked, view: VectorView, *, proposed: Sequence[Candidate], states: States
+    asked: Asked, view: VectorView, *, proposed: Sequence[Candidate], newer: Newer
 ) -> ArmAnswer:
     """The index's candidates, less what changed since, and what is newer than the index."""
     vector = asked.vector
     if vector is None:
         return ArmAnswer(candidates=())
+    states = newer.states
     changed = _changed(states, view.clock, arm=Arm.VECTOR)
     kept = [found for found in proposed if found.memory_id not in changed]
-    newer = [
-        found
-        for ns_id, state in states.items()
-        for found in state.nearest(
-            vector, above=view.clock(ns_id), depth=asked.depth, within=asked.within
+    if view.remote:
+        kept = _scored_by_truth(
+            vector, {found.memory_id for found in kept}, snapshot=newer.snapshot
         )
+    added = [
+        found
+        for state, above in newer.above(view.clock)
+        for found in state.nearest(vector, above=above, depth=asked.depth, within=asked.within)
     ]
 
     def similar(ids: Sequence[tuple[int, MemoryId]]) -> Iterable[Candidate]:
         named = frozenset(memory_id for _, memory_id in ids)
         old = [pair for pair in ids if pair[1] not in changed]
-        yield from view.scores(vector, old)
+        if view.remote:
+            yield from _scored_by_truth(vector, {pair[1] for pair in old}, snapshot=newer.snapshot)
+        else:
+            yield from view.scores(vector, old)
         for ns_id, state in states.items():
             wanted = named & changed.keys()
             if wanted:
@@ -118,24 +155,41 @@ def vector_answer(
                     vector, above=view.clock(ns_id), depth=len(state.numbers), within=wanted
                 )
 
-    return ArmAnswer(candidates=_cut([*kept, *newer], asked.depth), similar=similar)
+    return ArmAnswer(candidates=_cut([*kept, *added], asked.depth), similar=similar)
+
+
+def _scored_by_truth(
+    vector: Vector, ids: AbstractSet[MemoryId], *, snapshot: Snapshot
+) -> list[Candidate]:
+    """The exact inner product of every chunk of these memories, by their stored embeddings."""
+    stored = snapshot.vectors(sorted(ids), EXACT_VECTORS) if ids else None
+    return [] if stored is None else _inner_products(vector, stored)
+
+
+def _inner_products(vector: Vector, stored: StoredVectors) -> list[Candidate]:
+    # einsum, not BLAS: on a busy machine waiting for its threads costs more than the sum.
+    scores = np.einsum("nd,d->n", stored.vectors, vector) if stored.references else ()
+    return [
+        Candidate(at.ns_id, at.memory_id, at.ordinal, at.version, float(score))
+        for at, score in zip(stored.references, scores, strict=True)
+    ]
 
 
 def keyword_answer(
-    asked: Asked, view: KeywordView, *, proposed: Sequence[Candidate], states: States
+    asked: Asked, view: KeywordView, *, proposed: Sequence[Candidate], newer: Newer
 ) -> ArmAnswer:
     """The index's candidates, less what changed since, and BM25 over what is newer."""
-    changed = _changed(states, view.clock, arm=Arm.KEYWORD)
+    changed = _changed(newer.states, view.clock, arm=Arm.KEYWORD)
     kept = [found for found in proposed if found.memory_id not in changed]
-    newer = [
+    added = [
         tokens
-        for ns_id, state in states.items()
-        for tokens in state.tokens_above(view.clock(ns_id), asked.within)
+        for state, above in newer.above(view.clock)
+        for tokens in state.tokens_above(above, asked.within)
     ]
-    if not newer:
+    if not added:
         return ArmAnswer(candidates=tuple(kept))
     counts = view.term_documents(asked.terms)
-    scored = _bm25(asked, newer, counts=counts)
+    scored = _bm25(asked, added, counts=counts)
     return ArmAnswer(candidates=_cut([*kept, *scored], asked.depth))
 
 
@@ -149,12 +203,7 @@ def vectors_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmA
     if stored is None:
         missing = Degradation(part="vector", reason=f"{reason}; too many vectors to read instead")
         return ArmAnswer(candidates=(), degraded=(missing,))
-    # einsum, not BLAS: on a busy machine waiting for its threads costs more than the sum.
-    scores = np.einsum("nd,d->n", stored.vectors, vector) if stored.references else ()
-    found = [
-        Candidate(at.ns_id, at.memory_id, at.ordinal, at.version, float(score))
-        for at, score in zip(stored.references, scores, strict=True)
-    ]
+    found = _inner_products(vector, stored)
     by_memory: dict[MemoryId, list[Candidate]] = {}
     for candidate in found:
         by_memory.setdefault(candidate.memory_id, []).append(candidate)
@@ -182,7 +231,13 @@ def _bm25(
     asked: Asked, chunks: Sequence[ChunkTokens], *, counts: Mapping[str, int]
 ) -> tuple[Candidate, ...]:
     statistics = CorpusStatistics.recorded(asked.keywords, chunks, term_documents=counts)
-    return best(asked.keywords, chunks, statistics=statistics, depth=asked.depth)
+    return best(
+        asked.keywords,
+        chunks,
+        statistics=statistics,
+        depth=asked.depth,
+        parameters=asked.bm25,
+    )
 
 
 def _changed(states: States, clock: Callable[[int], int], *, arm: Arm) -> Mapping[MemoryId, object]:

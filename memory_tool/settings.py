@@ -1,7 +1,7 @@
 """All settings as frozen values, and the only reader of the environment.
 
 Settings come from arguments, then ``THREEFOLD_*`` variables, then a TOML file, then the defaults
-below.
+below. A secret may also lie in a file of its own, which ``THREEFOLD_<SECRET>_FILE`` names.
 """
 
 import dataclasses
@@ -39,6 +39,8 @@ class Settings:
         worker_database_url: The same database as ``threefold_worker``; default: the user replaced.
         owner_database_url: The same database as ``threefold_owner``, for migrations; default: the
             user replaced.
+        migrate: Bring the schema up to date when the store is opened, as the owner; without it a
+            process needs no owner's address, and another schema is an error.
         pooled: The database stands behind a transaction pooler: prepare no statements.
         elasticsearch_url: Addresses of an Elasticsearch's nodes, parted by commas; empty means the
             embedded Tantivy.
@@ -54,7 +56,7 @@ class Settings:
             see it at once anyway.
         elasticsearch_bm25: The knobs of BM25 for each field, as ``words:1.2:0.75``: field, k1, b.
             Asks for a rebuild of the keyword index.
-        vector_index: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
+        vector_backend: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
         applying: This process brings indexes forward and does jobs. Processes beside a worker of
             the same data folder may leave it to that.
         lease_seconds: How long the work of a process that died waits for another one.
@@ -83,12 +85,17 @@ class Settings:
         threshold: Least calibrated similarity of a hit that no keyword found.
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
+        http_host: Address that `threefold serve` listens at.
+        http_port: Its port; 0 means any free one.
+        http_keys: File of the API keys; without one the server serves this machine alone.
+        http_body_bytes: Largest request.
     """
 
     data_dir: Path = Path("~/.threefold")
     database_url: str = dataclasses.field(default="", repr=False)
     worker_database_url: str = dataclasses.field(default="", repr=False)
     owner_database_url: str = dataclasses.field(default="", repr=False)
+    migrate: bool = True
     pooled: bool = False
     elasticsearch_url: str = dataclasses.field(default="", repr=False)
     elasticsearch_user: str = ""
@@ -100,7 +107,7 @@ class Settings:
     elasticsearch_replicas: int = 1
     elasticsearch_refresh_seconds: float = 30.0
     elasticsearch_bm25: tuple[str, ...] = ()
-    vector_index: str = "faiss"
+    vector_backend: str = "faiss"
     applying: bool = True
     lease_seconds: float = 30.0
     embedder: str = ""
@@ -116,7 +123,7 @@ class Settings:
     group_seconds: float = 0.2
     retry_attempts: int = 3
     retry_seconds: float = 10.0
-    arm_seconds: float = 5.0
+    arm_seconds: float = 2.0
     pool_size: int = 8
     overlay_rows: int = 5000
     fold_rows: int = 5000
@@ -127,6 +134,10 @@ class Settings:
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
+    http_host: str = "127.0.0.1"
+    http_port: int = 8000
+    http_keys: str = ""
+    http_body_bytes: int = 20_000_000
 
     def __post_init__(self) -> None:
         """Refuse values that can't be."""
@@ -136,6 +147,9 @@ class Settings:
             message = "chunk_overlap must be smaller than chunk_tokens"
             raise SettingsError(message)
         _check_elasticsearch(self)
+        if self.http_port > _PORT_MAX:
+            message = f"http_port is at most {_PORT_MAX}, not {self.http_port}"
+            raise SettingsError(message)
         if not self.threshold <= 1:
             message = f"threshold lies between 0 and 1, not {self.threshold}"
             raise SettingsError(message)
@@ -151,15 +165,18 @@ class Settings:
                 raise SettingsError(message) from error
 
 
+_PORT_MAX: Final = 65_535
+"""The look-up of an address would take a larger one modulo 65,536."""
+
 _PREFIX: Final = re.compile("[a-z0-9][a-z0-9_-]{0,62}")
 
 
 def _check_elasticsearch(settings: Settings) -> None:
-    if settings.vector_index not in {"faiss", "elasticsearch"}:
-        message = f"vector_index is faiss or elasticsearch, not {settings.vector_index!r}"
+    if settings.vector_backend not in {"faiss", "elasticsearch"}:
+        message = f"vector_backend is faiss or elasticsearch, not {settings.vector_backend!r}"
         raise SettingsError(message)
-    if settings.vector_index == "elasticsearch" and not settings.elasticsearch_url:
-        message = "vector_index elasticsearch needs elasticsearch_url, the address of a node"
+    if settings.vector_backend == "elasticsearch" and not settings.elasticsearch_url:
+        message = "vector_backend elasticsearch needs elasticsearch_url, the address of a node"
         raise SettingsError(message)
     if settings.elasticsearch_bm25 and not settings.elasticsearch_url:
         message = "elasticsearch_bm25 needs elasticsearch_url: Tantivy's BM25 has no knobs"
@@ -179,6 +196,7 @@ _MAY_BE_ZERO: Final = {
     "overlay_rows",
     "threshold",
     "chunk_overlap",
+    "http_port",
 }
 
 
@@ -235,17 +253,47 @@ def _from_file(path: Path) -> dict[str, object]:
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
-    names = [field.name for field in dataclasses.fields(Settings)]
+    names = {PREFIX + field.name.upper(): field.name for field in dataclasses.fields(Settings)}
+    secrets = {f"{PREFIX}{name.upper()}_FILE": name for name in secret_names()}
     values: dict[str, object] = {}
     for variable, value in variables.items():
-        name = variable.removeprefix(PREFIX)
-        if name in {variable, "CONFIG"} or name.startswith(_FOREIGN):
-            continue
-        if name.lower() in names:
-            values[name.lower()] = value
-        elif not _is_service_link(variable):
-            raise SettingsError(_unknown(variable, [PREFIX + known.upper() for known in names]))
+        if variable in names:
+            values[names[variable]] = value
+        elif variable in secrets:
+            if variable.removesuffix("_FILE") in variables:
+                message = f"{variable.removesuffix('_FILE')} is set, and so is {variable}: keep one"
+                raise SettingsError(message)
+            values[secrets[variable]] = _secret_in(Path(value), variable=variable)
+        elif not _is_foreign(variable):
+            raise SettingsError(_unknown(variable, [*names, *secrets]))
     return values
+
+
+def _is_foreign(variable: str) -> bool:
+    name = variable.removeprefix(PREFIX)
+    return name in {variable, "CONFIG"} or name.startswith(_FOREIGN) or _is_service_link(variable)
+
+
+def secret_names() -> tuple[str, ...]:
+    """Settings that hold secrets: those that ``repr`` leaves out."""
+    return tuple(field.name for field in dataclasses.fields(Settings) if not field.repr)
+
+
+def _secret_in(path: Path, *, variable: str) -> str:
+    try:
+        # Editors and shells end a file with a line break, which belongs to no secret.
+        secret = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as error:
+        message = f"{variable}: can't read {path}: {error.strerror}"
+        raise SettingsError(message) from error
+    except UnicodeDecodeError as error:
+        message = f"{variable}: {path} is not UTF-8"
+        raise SettingsError(message) from error
+    if not secret:
+        # As a setting it would mean "none": another store, or a server without a password.
+        message = f"{variable}: {path} is empty"
+        raise SettingsError(message)
+    return secret
 
 
 def _is_service_link(variable: str) -> bool:
@@ -267,7 +315,7 @@ def _converted(name: str, value: object, *, kind: object) -> typing.Any:  # noqa
         return _convert(kind, value)
     except (TypeError, ValueError) as error:
         wanted = getattr(kind, "__name__", str(kind))
-        shown = "a secret" if name.endswith(("_url", "_key", "_password")) else repr(value)
+        shown = "a secret" if name in secret_names() else repr(value)
         message = f"{name}: {shown} is no {wanted}"
         raise SettingsError(message) from error
 

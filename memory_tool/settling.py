@@ -16,6 +16,7 @@ from memory_tool.query import Answer, Arm, Candidate, Found, Hit, Outline, Query
 from memory_tool.search_arms import (
     ArmAnswer,
     Asked,
+    Newer,
     Opened,
     States,
     keyword_answer,
@@ -37,10 +38,19 @@ _NUMBER: Final = {
 class Settling:
     """Candidates become hits: overlay, version check, completion, fusion, ranking, content."""
 
-    def __init__(self, query: Query, asked: Asked, *, opened: Opened, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        query: Query,
+        asked: Asked,
+        *,
+        opened: Opened,
+        targets: Mapping[Arm, str],
+        snapshot: Snapshot,
+    ) -> None:
         self._query = query
         self._asked = asked
         self._opened = opened
+        self._targets = targets
         self._snapshot = snapshot
         self._answers: dict[Arm, ArmAnswer] = {}
         self._outlines: Mapping[MemoryId, Outline] = {}
@@ -72,13 +82,29 @@ class Settling:
     ) -> ArmAnswer:
         opened, asked = self._opened, self._asked
         reason = opened.reasons.get(arm) or (_BEHIND if states is None else None)
+        if arm not in asked.arms:
+            return ArmAnswer(candidates=())
         if arm is Arm.VECTOR:
             if reason is None and opened.vector is not None and states is not None:
-                return vector_answer(asked, opened.vector, proposed=proposed, states=states)
+                newer = self._newer(arm, states)
+                return vector_answer(asked, opened.vector, proposed=proposed, newer=newer)
             return vectors_from_truth(asked, self._snapshot, reason=reason or _BEHIND)
         if reason is None and opened.keyword is not None and states is not None:
-            return keyword_answer(asked, opened.keyword, proposed=proposed, states=states)
+            newer = self._newer(arm, states)
+            return keyword_answer(asked, opened.keyword, proposed=proposed, newer=newer)
         return keywords_from_truth(asked, self._snapshot, reason=reason or _BEHIND)
+
+    def _newer(self, arm: Arm, states: States) -> Newer:
+        refused = self._snapshot.undelivered.get(self._targets[arm], ())
+        by_namespace = groupby(refused, key=attrgetter("ns_id"))
+        return Newer(
+            states=states,
+            refused={
+                ns_id: OverlayState(ns_id=ns_id, base=-1, upto=-1).extended(list(rows), 0)
+                for ns_id, rows in by_namespace
+            },
+            snapshot=self._snapshot,
+        )
 
     @property
     def is_short(self) -> bool:

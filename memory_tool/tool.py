@@ -1,15 +1,18 @@
 """MemoryTool, the front door of the hands: store, search, read, change, delete."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, tzinfo
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from memory_tool.assembly import Shared, Stores, read_path_of, write_path_of
+from memory_tool.breaker import Breaker, Condition
 from memory_tool.embedding_cache import CachedEmbedder
-from memory_tool.errors import InputError, NotFound, ThreefoldError
+from memory_tool.errors import InputError, NotFound
 from memory_tool.filters import all_of, parse_filter, split_scope
+from memory_tool.health import HealthReport, look_at
 from memory_tool.log import logger
 from memory_tool.metrics import Metrics
 from memory_tool.model import (
@@ -26,7 +29,7 @@ from memory_tool.model import (
 )
 from memory_tool.port_values import PageRequest
 from memory_tool.ports import RecordReader
-from memory_tool.query import HYBRID, Answer, Filter, Found, Hit, Query
+from memory_tool.query import HYBRID, Answer, Arm, Filter, Found, Hit, Query
 from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
@@ -57,12 +60,14 @@ class MemoryTool:
         self._embedder = CachedEmbedder(
             stores.embedder, size=settings.embed_cache, batch=settings.embed_batch
         )
+        self._breakers = {arm: Breaker(on_change=partial(_note_condition, arm)) for arm in Arm}
         self._space: EmbeddingSpace | None = None
         shared = Shared(
             settings=settings,
             embedder=self._embedder,
             executor=self._executor,
             metrics=self.metrics,
+            breakers=self._breakers,
         )
         self._write = write_path_of(stores, shared, space=self._recorded_space, decide=decide)
         self._read = read_path_of(stores, shared)
@@ -287,18 +292,10 @@ class MemoryTool:
         background = self._stores.background
         return background is not None and background.apply_now()
 
-    def health(self) -> Mapping[str, str]:
-        """``ok`` or what is wrong, for each store."""
-        stores = self._stores
-        keywords, vectors = stores.keyword_index, stores.vector_index
-        checks: Mapping[str, Callable[[], object]] = {
-            "records": stores.reader.counts,
-            "keyword index": lambda: keywords.view(stores.pointer(keywords.target)),
-            "vector index": lambda: vectors.view(stores.pointer(vectors.target)),
-            # Not through the cache, which would answer for a model that is gone.
-            "embedder": lambda: stores.embedder.embed_queries(["ok"]),
-        }
-        return {name: _checked(check) for name, check in checks.items()}
+    def health(self) -> HealthReport:
+        """How each store is doing."""
+        self._check_open()
+        return look_at(self._stores, self._breakers)
 
     @property
     def _reader(self) -> RecordReader:
@@ -338,6 +335,10 @@ class MemoryTool:
         self.close()
 
 
+def _note_condition(arm: Arm, condition: Condition) -> None:
+    logger().warning("index_condition", arm=str(arm), condition=str(condition))
+
+
 def _by_relevance(hit: Hit) -> tuple[float, MemoryId]:
     return -hit.relevance, hit.outline.id
 
@@ -346,11 +347,3 @@ def _words_of(metadata: Mapping[str, Json]) -> tuple[ScopeWords, Mapping[str, Js
     given: dict[str, Any] = {word: metadata[word] for word in _SCOPE_WORDS if word in metadata}
     rest = {name: value for name, value in metadata.items() if name not in _SCOPE_WORDS}
     return ScopeWords(**given), rest
-
-
-def _checked(check: Callable[[], object]) -> str:
-    try:
-        check()
-    except ThreefoldError as error:
-        return f"{type(error).__name__}: {error}"
-    return "ok"

@@ -42,7 +42,7 @@ def status_of(error: ThreefoldError) -> int:
 
 def error_line(error: ThreefoldError, *, as_json: bool) -> str:
     """The error as one line, or as one JSON document of one line."""
-    further = _further(error)
+    further = details_of(error)
     if as_json:
         document = {
             "error": type(error).__name__,
@@ -56,7 +56,7 @@ def error_line(error: ThreefoldError, *, as_json: bool) -> str:
     return "; ".join(said)
 
 
-def _further(error: ThreefoldError) -> dict[str, str]:
+def details_of(error: ThreefoldError) -> dict[str, str]:
     """What the class of the error adds to its message."""
     if isinstance(error, Corrupt):
         return {"repair": error.command}

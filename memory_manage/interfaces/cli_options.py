@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from memory_tool.errors import InputError, InvalidScope, ScopeRequired
+from memory_manage.interfaces.scope_text import namespace_of
+from memory_tool.errors import InputError, ScopeRequired
 
 if TYPE_CHECKING:
     import memory_manage.options as options_of
@@ -83,25 +84,12 @@ class ScopeOptions:
             message = "name a scope: --scope 'user:…/project:…', --user, --project or --agent"
             raise ScopeRequired(message)
         return {
-            "namespace": None if self.scope is None else _namespace(self.scope),
+            "namespace": None if self.scope is None else namespace_of(self.scope, what="--scope"),
             "user_id": self.user,
             "project_id": self.project,
             "agent_id": self.agent,
             "run_id": self.run,
         }
-
-
-def _namespace(text: str) -> str | tuple[str, ...]:
-    if not text.startswith("["):
-        return text
-    try:
-        segments = json.loads(text)
-    except ValueError:
-        segments = None
-    if not isinstance(segments, list) or not all(isinstance(part, str) for part in segments):
-        message = f"--scope {text!r} is neither 'user:…/project:…' nor a JSON list of texts"
-        raise InvalidScope(message)
-    return tuple(segments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

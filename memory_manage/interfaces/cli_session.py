@@ -14,13 +14,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(
-    store: StoreOptions, *, on_progress: Callable[[str], None] | None = None
+    store: StoreOptions,
+    *,
+    on_progress: Callable[[str], None] | None = None,
+    migrate: bool | None = None,
 ) -> "Iterator[MemoryManage]":
     """The memory of the store that the options name, closed afterwards.
 
     Args:
         store: The options.
         on_progress: Hears of slow steps; by default a person at a terminal does.
+        migrate: Whether to bring the schema up to date, whatever the settings say.
     """
     # Here, not above: NumPy, FAISS and psycopg take a second that --help does not have.
     from memory_manage.manager import MemoryManage  # noqa: PLC0415
@@ -29,6 +33,7 @@ def opened(
     with MemoryManage.open(
         data_dir=store.data_dir,
         database_url=store.database_url,
+        migrate=migrate,
         on_progress=on_progress or (_ignore if quiet else note),
     ) as memory:
         yield memory

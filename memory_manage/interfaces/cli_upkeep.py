@@ -43,8 +43,11 @@ def doctor(*, store: StoreOptions) -> None:
 
 @with_groups
 def migrate(*, store: StoreOptions) -> None:
-    """Bring the database to this version's schema. Opening a store does the same by itself."""
-    with opened(store) as memory:
+    """Bring the database to this version's schema.
+
+    Opening a store does the same by itself, unless the setting `migrate` is off.
+    """
+    with opened(store, migrate=True) as memory:
         where = dict(memory.health().where)
     schema = metadata.version("threefold")
     if store.as_json:

@@ -11,11 +11,11 @@ from memory_tool.adapters.faiss_files import OpenedGeneration, check_file
 from memory_tool.adapters.faiss_graph import Graph, read_graph
 from memory_tool.adapters.faiss_manifest import Block, Manifest
 from memory_tool.adapters.faiss_rows import Ids
-from memory_tool.adapters.faiss_vectors import Rows, check_unit, decoded, inner_products, steps
-from memory_tool.errors import InvalidEmbedding
+from memory_tool.adapters.faiss_vectors import Rows, decoded, inner_products, steps
 from memory_tool.model import MemoryId, Vector
 from memory_tool.ports import VectorView
 from memory_tool.query import Candidate
+from memory_tool.unit_vectors import check_unit
 
 SCAN_SHARE: Final = 50
 """A graph is walked for at most one row in 50. Beyond that scanning the block takes about twice as
@@ -76,6 +76,11 @@ class FaissGeneration(VectorView):
     def manifest(self) -> Manifest:
         """What the generation says of itself."""
         return self._opened.manifest
+
+    @property
+    def remote(self) -> bool:
+        """No."""
+        return False
 
     @property
     def mark(self) -> str | None:
@@ -140,10 +145,7 @@ class FaissGeneration(VectorView):
         self._opened.vectors.verify()
 
     def _query(self, vector: Vector) -> Vector:
-        if vector.ndim != 1:
-            message = f"a query has the shape (dimension,), not {vector.shape}"
-            raise InvalidEmbedding(message)
-        check_unit(vector[np.newaxis], self.manifest.dimension or len(vector))
+        check_unit(vector, self.manifest.dimension or vector.size)
         return vector
 
     def _nearest(self, block: Block, query: Vector, *, depth: int) -> _Part:

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from memory_tool.adapters.faiss_vectors import (
     Halves,
     Rows,
-    check_unit,
     decoded,
     steps,
 )
 from memory_tool.errors import Corrupt
 from memory_tool.model import Vector
+from memory_tool.unit_vectors import check_units
 
 RECALL_AT: Final = 10
 CANDIDATES: Final = 4 * RECALL_AT
@@ -128,7 +128,7 @@ def extend_graph(index: faiss.IndexHNSW, halves: Halves, *, policy: GraphPolicy)
     index.hnsw.efConstruction = policy.ef_construction
     for first, last in steps(0, len(halves), dimension=index.d, at_once=_ADD_BYTES):
         vectors = decoded(halves[first:last])
-        check_unit(vectors, index.d)
+        check_units(vectors, index.d)
         index.add(vectors)
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from memory_tool.adapters.faiss_files import create
 from memory_tool.adapters.faiss_merge import Changes
 from memory_tool.adapters.faiss_rows import Ids
-from memory_tool.adapters.faiss_vectors import Halves, Rows, check_unit
+from memory_tool.adapters.faiss_vectors import Halves, Rows
 from memory_tool.errors import InvalidEmbedding
 from memory_tool.model import Vector
 from memory_tool.port_values import ChangeRow
+from memory_tool.unit_vectors import check_units
 
 _BATCH: Final = 1024
 """Vectors checked and converted at once."""
@@ -93,6 +94,6 @@ class Spool:
 
     def _converted(self) -> Halves:
         vectors = self._batch[: self._filled]
-        check_unit(vectors, self._dimension)
+        check_units(vectors, self._dimension)
         self._filled = 0
         return vectors.astype(np.dtype("<f2"))

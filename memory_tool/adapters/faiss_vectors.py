@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_tool.adapters.faiss_manifest import FilePrint
-from memory_tool.errors import Corrupt, InvalidEmbedding
+from memory_tool.errors import Corrupt
 from memory_tool.model import Vector
 
 Halves: TypeAlias = NDArray[np.float16]
@@ -20,10 +20,6 @@ Halves: TypeAlias = NDArray[np.float16]
 
 Rows: TypeAlias = NDArray[np.int64]
 """Numbers of rows, shape (count,)."""
-
-UNIT_TOLERANCE: Final = 0.01
-"""How far a length may be from 1. Half floats move it by less than 0.001; a vector that was never
-normalised is off by more than this in practice."""
 
 STRETCH_BYTES: Final = 1 << 20
 """Bytes under one checksum, about: checking one costs 0.25 ms (CRC-32 at 4 GB/s)."""
@@ -64,31 +60,6 @@ def inner_products(vectors: Vector, query: Vector) -> Vector:
         kernel = faiss.fvec_inner_products_ny  # type: ignore[attr-defined] # missing in the stubs
         kernel(*pointers, rows.shape[1], len(rows))
     return sums
-
-
-def check_unit(vectors: Vector, dimension: int) -> None:
-    """Refuse what is not of shape (count, dimension), float32, finite and of length 1.
-
-    A NaN in a graph spoils the search for its neighbours too, and a wrong dimension makes FAISS
-    read foreign memory where its own ``assert`` is switched off.
-
-    Raises:
-        InvalidEmbedding: Says which of it.
-    """
-    if vectors.ndim != 2 or vectors.shape[1] != dimension:  # noqa: PLR2004 - rows and columns
-        shape = vectors.shape[1:]
-        message = f"an embedding has the shape {shape}, not ({dimension},)"
-        raise InvalidEmbedding(message)
-    if vectors.dtype != np.float32:
-        message = f"an embedding has the type {vectors.dtype}, not float32"
-        raise InvalidEmbedding(message)
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    if not np.isfinite(lengths).all():
-        message = "an embedding holds values that are not finite"
-        raise InvalidEmbedding(message)
-    if (np.abs(lengths - 1) > UNIT_TOLERANCE).any():
-        message = "an embedding is not of length 1"
-        raise InvalidEmbedding(message)
 
 
 def steps(

@@ -2,7 +2,7 @@
 
 import dataclasses
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -15,7 +15,14 @@ from memory_tool.adapters.in_memory_state import (
 )
 from memory_tool.errors import Unavailable
 from memory_tool.model import State, StoredRow
-from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.port_values import (
+    ChangeBatch,
+    ChangeRow,
+    DeadLetter,
+    ForeignHistory,
+    Pointer,
+    TargetBase,
+)
 from memory_tool.ports import ChangeLog, VectorGaps
 
 Kind = Literal["vector", "keyword"]
@@ -111,6 +118,16 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
                 state, progress={**state.progress, target: noted}
             )
 
+    def bury(self, target: str, kind: Kind, *, letters: Sequence[DeadLetter]) -> None:  # noqa: ARG002 - the version tells
+        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        with self._store.lock:
+            state = self._store.state
+            noted = {
+                **state.letters.get(target, {}),
+                **{(letter.ns_id, letter.memory_id): letter.version for letter in letters},
+            }
+            self._store.state = dataclasses.replace(state, letters={**state.letters, target: noted})
+
     def identity(self) -> str:
         """What tells this store from every other: 32 hexadecimal digits."""
         return self._store.identity
@@ -144,6 +161,7 @@ def _changed(space: NamespaceState, kind: Kind, *, above: int, upto: int) -> Ite
                 version=version,
                 live=live,
                 extra=row.extra,
+                chunk_high=row.chunk_high,
                 chunks=space.chunks.get(row.memory.id, ()) if live else (),
             )
 

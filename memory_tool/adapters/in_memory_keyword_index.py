@@ -79,6 +79,11 @@ class InMemoryKeywordView(KeywordView):
         self._state = state
 
     @property
+    def remote(self) -> bool:
+        """No."""
+        return False
+
+    @property
     def mark(self) -> str | None:
         """See :attr:`memory_tool.ports.KeywordView.mark`."""
         return self._state.mark

@@ -26,6 +26,10 @@ class InMemorySnapshot(Snapshot):
             target for target, mark in opening.marks if (target, mark) not in state.marks
         )
         self._overlay = self._read_overlay(opening)
+        self._undelivered = {
+            target: tuple(self._refused(state.letters.get(target, {})))
+            for target in opening.letters_of
+        }
 
     @property
     def missing_marks(self) -> frozenset[str]:
@@ -41,6 +45,11 @@ class InMemorySnapshot(Snapshot):
     def overlay(self) -> tuple[OverlayRow, ...] | None:
         """See :attr:`memory_tool.ports.RecordSnapshot.overlay`."""
         return self._overlay
+
+    @property
+    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]]:
+        """See :attr:`memory_tool.ports.RecordSnapshot.undelivered`."""
+        return self._undelivered
 
     def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
         """See :meth:`memory_tool.ports.RecordSnapshot.outlines`."""
@@ -105,6 +114,13 @@ class InMemorySnapshot(Snapshot):
             row = space.rows.get(memory_id)
             if row is not None and is_visible(row, self._now):
                 yield row
+
+    def _refused(self, letters: Mapping[tuple[int, MemoryId], int]) -> Iterator[OverlayRow]:
+        for space in self._spaces:
+            for row in self._seen_in(space):
+                version = letters.get((space.ns_id, row.memory.id))
+                if version in (row.vector_nseq, row.keyword_nseq):
+                    yield self._overlay_row(space, row)
 
     def _read_overlay(self, opening: Opening) -> tuple[OverlayRow, ...] | None:
         spaces = [space for space in self._spaces if space.ns_id in opening.since]

@@ -49,13 +49,18 @@ class NamespaceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """A moment of the whole store. Nothing that it holds is ever changed."""
+    """A moment of the whole store. Nothing that it holds is ever changed.
+
+    Attributes:
+        letters: For each target the version of each row, by namespace and id, that it can't take.
+    """
 
     namespaces: Mapping[int, NamespaceState] = field(default_factory=dict)
     numbers: Mapping[Namespace, int] = field(default_factory=dict)
     marks: frozenset[tuple[str, str]] = frozenset()
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     progress: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    letters: Mapping[str, Mapping[tuple[int, MemoryId], int]] = field(default_factory=dict)
     space: EmbeddingSpace | None = None
     term_documents: Mapping[str, int] = field(default_factory=dict)
 

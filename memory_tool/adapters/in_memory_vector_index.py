@@ -8,9 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-import numpy as np
-
-from memory_tool.errors import Corrupt, InvalidEmbedding
+from memory_tool.errors import Corrupt
 from memory_tool.model import EmbeddingSpace, MemoryId, Vector
 from memory_tool.port_values import (
     ChangeBatch,
@@ -22,9 +20,9 @@ from memory_tool.port_values import (
 )
 from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex, VectorView
 from memory_tool.query import Candidate
+from memory_tool.unit_vectors import check_unit
 
 PATIENCE: Final = Patience(rows=5000, seconds=3600)
-_UNIT_TOLERANCE: Final = 1e-2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +133,11 @@ class InMemoryVectorView(VectorView):
         self._generation = generation
 
     @property
+    def remote(self) -> bool:
+        """No."""
+        return False
+
+    @property
     def mark(self) -> str | None:
         """See :attr:`memory_tool.ports.VectorView.mark`."""
         return self._generation.mark
@@ -168,7 +171,7 @@ class InMemoryVectorView(VectorView):
         self, vector: Vector, keys: AbstractSet[tuple[int, MemoryId]]
     ) -> tuple[Candidate, ...]:
         space = self._generation.space
-        _check_unit(vector, space.dimension if space else vector.size)
+        check_unit(vector, space.dimension if space else vector.size)
         candidates = [
             Candidate(ns_id, memory_id, chunk.ordinal, chunk.version, float(chunk.vector @ vector))
             for ns_id, memory_id in keys
@@ -298,17 +301,7 @@ def _folded(base: VectorGeneration, batch: ChangeBatch, *, number: int) -> Vecto
 def _stored(row: ChangeRow, space: EmbeddingSpace | None) -> Iterator[StoredChunk]:
     for chunk in row.chunks:
         if chunk.embedding is not None:
-            _check_unit(chunk.embedding, space.dimension if space else 0)
+            check_unit(chunk.embedding, space.dimension if space else 0)
             yield StoredChunk(
                 ordinal=chunk.ordinal, version=row.version, vector=chunk.embedding.copy()
             )
-
-
-def _check_unit(vector: Vector, dimension: int) -> None:
-    if vector.shape != (dimension,) or vector.dtype != np.float32:
-        message = f"expected {dimension} floats, got {vector.dtype} of shape {vector.shape}"
-        raise InvalidEmbedding(message)
-    # A comparison that NaN fails too.
-    if not abs(float(np.linalg.norm(vector)) - 1) < _UNIT_TOLERANCE:
-        message = "the embedding is not of unit length"
-        raise InvalidEmbedding(message)

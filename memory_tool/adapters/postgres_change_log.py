@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -20,11 +20,18 @@ from memory_tool.adapters.postgres_rows import (
     space_of,
 )
 from memory_tool.model import StoredRow
-from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.port_values import (
+    ChangeBatch,
+    ChangeRow,
+    DeadLetter,
+    ForeignHistory,
+    Pointer,
+    TargetBase,
+)
 from memory_tool.ports import ChangeLog, VectorGaps
 from memory_tool.scope import Namespace
 
-_NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
+NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 # What the other index doesn't hold stays in the database.
 _COLUMNS: Final = {
     "vector": "'' AS words, '' AS bigrams, k.embedding",
@@ -141,6 +148,24 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
             connection.execute(statement("note_progress"), parameters)
             connection.execute(statement("forget_marks"), {"target": target})
 
+    def bury(
+        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+    ) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        with self._pool.connection() as connection, connection.transaction():
+            connection.execute(statement("clear_letters", number=NUMBER[kind]), {"target": target})
+            for letter in letters:
+                connection.execute(
+                    statement("bury"),
+                    {
+                        "target": target,
+                        "ns_id": letter.ns_id,
+                        "id": letter.memory_id,
+                        "version": letter.version,
+                        "reason": letter.reason,
+                    },
+                )
+
     def identity(self) -> str:
         """What tells this store from every other: 32 hexadecimal digits."""
         with self._pool.connection() as connection:
@@ -209,7 +234,7 @@ def _changed_rows(
     base: TargetBase,
     upto: Mapping[int, int],
 ) -> Iterator[ChangeRow]:
-    sql = statement("changed_rows", number=_NUMBER[kind], columns=_COLUMNS[kind])
+    sql = statement("changed_rows", number=NUMBER[kind], columns=_COLUMNS[kind])
     parameters = {
         "ns_ids": number_array(upto),
         "above": number_array(base.clocks.get(ns_id, 0) for ns_id in upto),
@@ -225,7 +250,7 @@ def _changed_rows(
 
 
 def _change_row(records: list[Record]) -> ChangeRow:
-    ns_id, memory_id, nseq, version, live, extra = records[0][:6]
+    ns_id, memory_id, nseq, version, live, extra, chunk_high = records[0][:7]
     return ChangeRow(
         ns_id=ns_id,
         memory_id=memory_id,
@@ -233,5 +258,6 @@ def _change_row(records: list[Record]) -> ChangeRow:
         version=version,
         live=live,
         extra=extra,
-        chunks=tuple(chunk_of(record[6:]) for record in records if record[6] is not None),
+        chunk_high=chunk_high,
+        chunks=tuple(chunk_of(record[7:]) for record in records if record[7] is not None),
     )

@@ -73,10 +73,7 @@ def migrate(
     ):
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         connection.execute(_LEDGER)
-        rows = connection.execute(
-            "SELECT number, name, sha256 FROM public.threefold_migration ORDER BY number"
-        ).fetchall()
-        done = {int(number): (str(name), str(sha256)) for number, name, sha256 in rows}
+        done = _history(connection)
         _check_history(done, wanted)
         missing = tuple(migration for migration in wanted if migration.number not in done)
         for migration in missing:
@@ -86,6 +83,33 @@ def migrate(
                 [migration.number, migration.name, migration.sha256],
             )
     return missing
+
+
+def check_schema(conninfo: str) -> None:
+    """See that the database has this version's schema, as any role of ours.
+
+    Raises:
+        Corrupt: It has another one; names the command that brings it up to date.
+    """
+    wanted = shipped_migrations()
+    with translated(), psycopg.connect(conninfo) as connection:
+        try:
+            done = _history(connection)
+        except psycopg.errors.InsufficientPrivilege:
+            # Versions before this look was made possible.
+            done = {}
+    _check_history(done, wanted)
+    missing = [migration.name for migration in wanted if migration.number not in done]
+    if missing:
+        message = f"the database lacks {', '.join(missing)}, and `migrate` is off"
+        raise Corrupt(message, command="threefold migrate")
+
+
+def _history(connection: psycopg.Connection) -> dict[int, tuple[str, str]]:
+    rows = connection.execute(
+        "SELECT number, name, sha256 FROM public.threefold_migration ORDER BY number"
+    ).fetchall()
+    return {int(number): (str(name), str(sha256)) for number, name, sha256 in rows}
 
 
 def _check_history(done: dict[int, tuple[str, str]], wanted: tuple[Migration, ...]) -> None:

@@ -27,6 +27,9 @@ from memory_tool.ports import Snapshot
 from memory_tool.query import EVERYTHING, AllOf, Candidate, Comparison, Filter, Outline
 
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+UNDELIVERED: Final = 1_000
+"""Most chunks of dead letters that one search reads: there should be none at all."""
+
 _TYPES: Final = {member.value: member for member in MemoryType}
 
 
@@ -72,6 +75,15 @@ class PostgresSnapshot(Snapshot):
                 },
                 binary=True,
             )
+            letters = opening.letters_of and connection.execute(
+                statement("undelivered"),
+                {
+                    "ns_ids": self._ns_ids,
+                    "targets": list(opening.letters_of),
+                    "bound": UNDELIVERED,
+                },
+                binary=True,
+            )
         self._clocks = dict(cast("list[tuple[int, int]]", clocks.fetchall()))
         self._missing = frozenset(str(target) for (target,) in marks)
         above = sum(
@@ -79,6 +91,7 @@ class PostgresSnapshot(Snapshot):
         )
         too_many = above > opening.overlay_limit
         self._overlay = None if too_many else _overlay(changed.fetchall())
+        self._undelivered = _by_target(letters.fetchall()) if letters else {}
 
     @property
     def missing_marks(self) -> frozenset[str]:
@@ -94,6 +107,11 @@ class PostgresSnapshot(Snapshot):
     def overlay(self) -> tuple[OverlayRow, ...] | None:
         """See :attr:`memory_tool.ports.RecordSnapshot.overlay`."""
         return self._overlay
+
+    @property
+    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]]:
+        """See :attr:`memory_tool.ports.RecordSnapshot.undelivered`."""
+        return self._undelivered
 
     def outlines(self, ids: Sequence[MemoryId], condition: Filter) -> Mapping[MemoryId, Outline]:
         """See :meth:`memory_tool.ports.RecordSnapshot.outlines`."""
@@ -193,6 +211,13 @@ def _indexed_part(condition: Filter) -> Mapping[str, object]:
 def _overlay(records: Sequence[Record]) -> tuple[OverlayRow, ...]:
     by_memory = groupby(records, key=itemgetter(0, 1))
     return tuple(_overlay_row(list(group)) for _, group in by_memory)
+
+
+def _by_target(records: Sequence[Record]) -> Mapping[str, tuple[OverlayRow, ...]]:
+    return {
+        target: _overlay([record[1:] for record in group])
+        for target, group in groupby(records, key=itemgetter(0))
+    }
 
 
 def _overlay_row(records: Sequence[Record]) -> OverlayRow:

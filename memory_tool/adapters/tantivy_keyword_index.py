@@ -17,6 +17,7 @@ from memory_tool.adapters.tantivy_control import (
 from memory_tool.adapters.tantivy_folder import Opened, TantivyFolder, reading
 from memory_tool.adapters.tantivy_schema import read_candidates, schema
 from memory_tool.bm25 import DEFAULT_WEIGHTS, FIELDS, FieldWeights, best_first
+from memory_tool.empty_views import EmptyKeywordView
 from memory_tool.model import MemoryId
 from memory_tool.port_values import KeywordQuery, Pointer
 from memory_tool.ports import KeywordView
@@ -66,7 +67,7 @@ class TantivyKeywordIndex:
         self._weights = weights
         self._lock = threading.Lock()
         self._opened: Opened | None = None
-        self._view: KeywordView = EmptyView()
+        self._view: KeywordView = EmptyKeywordView()
 
     @property
     def target(self) -> str:
@@ -87,7 +88,7 @@ class TantivyKeywordIndex:
                 self._view = (
                     TantivyView(opened.searcher, stamp, self._weights)
                     if opened and stamp
-                    else EmptyView()
+                    else EmptyKeywordView()
                 )
                 self._opened = opened
             return self._view
@@ -95,35 +96,7 @@ class TantivyKeywordIndex:
     def close(self) -> None:
         """Let go of the files; views that are still held keep theirs. May be called twice."""
         with self._lock:
-            self._opened, self._view = None, EmptyView()
-
-
-class EmptyView:
-    """What can be seen of an index that holds nothing yet."""
-
-    @property
-    def mark(self) -> str | None:
-        """``None``."""
-        return None
-
-    def clock(self, ns_id: int) -> int:  # noqa: ARG002 - the port's signature
-        """0."""
-        return 0
-
-    def search(
-        self,
-        query: KeywordQuery,  # noqa: ARG002 - the port's signature
-        ns_ids: Sequence[int],  # noqa: ARG002 - the port's signature
-        *,
-        depth: int,  # noqa: ARG002 - the port's signature
-        within: frozenset[MemoryId] | None = None,  # noqa: ARG002 - the port's signature
-    ) -> tuple[Candidate, ...]:
-        """Nothing."""
-        return ()
-
-    def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:  # noqa: ARG002 - the port's signature
-        """No chunk."""
-        return {"": 0}
+            self._opened, self._view = None, EmptyKeywordView()
 
 
 class TantivyView:
@@ -135,6 +108,11 @@ class TantivyView:
         self._stamp = stamp
         self._weights = weights
         self._bundles: dict[int, dict[int, int]] = {}
+
+    @property
+    def remote(self) -> bool:
+        """No."""
+        return False
 
     @property
     def mark(self) -> str | None:

@@ -10,6 +10,7 @@ from memory_manage.manager import MemoryManage
 from memory_tool.adapters.postgres_server import Role
 from tests.acceptance.opening import OwnStore, passable_folder, spare_the_disk
 from tests.acceptance.other_process import OtherProcess
+from tests.services.elasticsearch import ElasticsearchServer
 from tests.services.postgres import Database, Server
 
 
@@ -66,6 +67,27 @@ def own_store(database: Database) -> Iterator[OwnStore]:
     """A store of one test, on a database of its own."""
     with passable_folder() as folder:
         yield OwnStore(folder=folder, database_url=database.conninfo(Role.APP))
+
+
+@pytest.fixture(params=["faiss", "elasticsearch"])
+def server_store(
+    request: pytest.FixtureRequest,
+    database: Database,
+    elasticsearch: ElasticsearchServer,
+    index_prefix: str,
+) -> Iterator[OwnStore]:
+    """A store of one test on servers: its keywords, or its keywords and vectors."""
+    settings = {
+        "elasticsearch_url": elasticsearch.url,
+        "elasticsearch_prefix": index_prefix,
+        "elasticsearch_replicas": 0,
+        "vector_backend": request.param,
+        # Many tests beside each other are slower than a search may be.
+        "arm_seconds": 20.0,
+    }
+    with passable_folder() as folder:
+        url = database.conninfo(Role.APP)
+        yield OwnStore(folder=folder, database_url=url, settings=settings)
 
 
 @pytest.fixture

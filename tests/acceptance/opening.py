@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,10 +75,12 @@ class OwnStore:
     Attributes:
         folder: Holds the data folders.
         database_url: The database, as its application role; empty means embedded.
+        settings: Further settings of whoever opens it.
     """
 
     folder: Path
     database_url: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def data_dir(self, name: str = "one") -> Path:
         """The data folder of that name, such as another host would have."""
@@ -156,6 +158,6 @@ class OwnStore:
         threefold = [sys.executable, "-m", "memory_manage.interfaces.cli"]
         return ["env", *settings, *threefold, *arguments]
 
-    def _settings(self, name: str) -> dict[str, str]:
-        settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing"}
+    def _settings(self, name: str) -> dict[str, Any]:
+        settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing", **self.settings}
         return settings | ({"database_url": self.database_url} if self.database_url else {})

@@ -39,6 +39,7 @@ class LyingIndex:
     candidates: list[Candidate] = field(default_factory=list)
     broken: bool = False
     mark: str | None = None
+    remote: bool = False
 
     def view(self, pointer: Pointer | None = None) -> "LyingIndex":
         """Itself, unless it is broken."""

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Literal
 
 from memory_tool.model import Chunk, MemoryId
-from memory_tool.port_values import ChangeBatch, ChangeRow, KeywordQuery, Pointer
+from memory_tool.port_values import ChangeBatch, ChangeRow, DeadLetter, KeywordQuery, Pointer
 from memory_tool.ports import IndexTarget, KeywordView
 from memory_tool.query import Candidate
 
 STORE = "store-1"
+MOST_CHUNKS = 3
+"""No row of these tests ever had more."""
 
 
 @dataclass(slots=True)
@@ -17,6 +20,7 @@ class NotedProgress:
     """The part of a change log that applying needs: it remembers what was noted."""
 
     noted: list[tuple[str, dict[int, int]]] = field(default_factory=list)
+    buried: list[tuple[str, DeadLetter]] = field(default_factory=list)
 
     def pending(self, clocks: Mapping[int, int]) -> int:
         """Not needed to apply."""
@@ -42,6 +46,12 @@ class NotedProgress:
         """Remember."""
         self.noted.append((target, dict(clocks)))
 
+    def bury(
+        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+    ) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        self.buried += [(target, letter) for letter in letters]
+
 
 def memory_id(number: int) -> MemoryId:
     """An id that uses all its bits, and sorts by ``number``."""
@@ -64,6 +74,7 @@ def row(
         version=version,
         live=True,
         extra=extra,
+        chunk_high=MOST_CHUNKS,
         chunks=chunks,
     )
 
@@ -77,6 +88,7 @@ def gone(number: int, *, ns_id: int = 1, version: int = 1) -> ChangeRow:
         version=version,
         live=False,
         extra="",
+        chunk_high=MOST_CHUNKS,
         chunks=(),
     )
 

@@ -9,7 +9,7 @@ import pytest
 from memory_tool.errors import ScopeRequired
 from memory_tool.filters import parse_filter
 from memory_tool.model import Chunk, Json, MemoryType, NewMemory, Patch
-from memory_tool.port_values import Opening
+from memory_tool.port_values import DeadLetter, Opening
 from memory_tool.query import EVERYTHING, Filter
 from memory_tool.scope import Scope
 from memory_tool.write_changes import Remove, Revise
@@ -268,3 +268,37 @@ class SnapshotContract:
             assert snapshot.missing_marks == {"y", "z"}
         with truth.seen() as snapshot:
             assert snapshot.missing_marks == frozenset()
+
+    def test_a_row_that_a_target_refused_is_still_there(self, truth: Truth) -> None:
+        """No search may lose a memory because an index can't take it."""
+        (refused, other) = truth.add("green tea", "black tea")
+        (foreign,) = truth.add("red tea", namespace=BEN)
+        letters = [
+            DeadLetter(ns_id=truth.number(), memory_id=refused, version=1, reason="400"),
+            DeadLetter(ns_id=truth.number(BEN), memory_id=foreign, version=1, reason="400"),
+        ]
+        truth.log.bury("server", "keyword", letters=letters)
+        asking = Opening(namespaces={}, letters_of=("server", "folder"))
+        with truth.seen(opening=asking) as snapshot:
+            found = {target: rows for target, rows in snapshot.undelivered.items() if rows}
+            ((name, (row,)),) = found.items()
+        assert (name, row.memory_id, row.live) == ("server", refused, True)
+        assert row.chunks[0].words == "green tea"
+        with truth.seen() as snapshot:
+            assert not snapshot.undelivered, "nobody asked for them"
+        assert other != refused
+
+    def test_a_refused_row_that_changed_is_delivered_anew(self, truth: Truth) -> None:
+        """What was refused was another version; a deleted one needs no delivery."""
+        (changed, deleted) = truth.add("green tea", "black tea")
+        letters = [
+            DeadLetter(ns_id=truth.number(), memory_id=memory_id, version=number, reason="400")
+            for number, memory_id in enumerate((changed, deleted), start=1)
+        ]
+        truth.log.bury("server", "keyword", letters=letters)
+        truth.write(Revise(memory_id=changed, patch=Patch(tags=("drinks",))))
+        truth.write(Remove(memory_id=deleted))
+        truth.log.bury("server", "keyword", letters=())
+        asking = Opening(namespaces={}, letters_of=("server",))
+        with truth.seen(opening=asking) as snapshot:
+            assert not any(snapshot.undelivered.values())

@@ -9,7 +9,14 @@ from typing import Final, Literal
 import numpy as np
 
 from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, Vector
-from memory_tool.port_values import ChangeBatch, ChangeRow, ForeignHistory, Pointer, TargetBase
+from memory_tool.port_values import (
+    ChangeBatch,
+    ChangeRow,
+    DeadLetter,
+    ForeignHistory,
+    Pointer,
+    TargetBase,
+)
 from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex, VectorView
 from memory_tool.query import Candidate
 
@@ -68,6 +75,8 @@ class VectorHistory(ChangeLog):
         self.space: EmbeddingSpace | None = EmbeddingSpace(model="made", dimension=dimension)
         self.store = store
         self.noted: list[tuple[str, Mapping[int, int]]] = []
+        self.refusing = False
+        self.buried: list[tuple[str, DeadLetter]] = []
         self._rows: dict[tuple[int, MemoryId], ChangeRow] = {}
         self._clocks: dict[int, int] = {}
         self._marks: set[str] = set()
@@ -100,6 +109,7 @@ class VectorHistory(ChangeLog):
 
     def _change(self, ns_id: int, number: int, *, live: bool, chunks: tuple[Chunk, ...]) -> None:
         nseq = self._next(ns_id)
+        before = self._rows.get((ns_id, memory_id(number)))
         self._rows[ns_id, memory_id(number)] = ChangeRow(
             ns_id=ns_id,
             memory_id=memory_id(number),
@@ -107,6 +117,7 @@ class VectorHistory(ChangeLog):
             version=nseq,
             live=live,
             extra="",
+            chunk_high=max(before.chunk_high if before else 0, len(chunks)),
             chunks=chunks,
         )
 
@@ -162,6 +173,8 @@ class VectorHistory(ChangeLog):
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
         """See :meth:`memory_tool.ports.ChangeLog.publish`."""
         current = self._pointers.get(pointer.target)
+        if self.refusing:
+            return False
         if base_mark is not None and (current is None or current.mark != base_mark):
             return False
         self._pointers[pointer.target] = pointer
@@ -171,7 +184,20 @@ class VectorHistory(ChangeLog):
         """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
         self.noted.append((target, dict(clocks)))
 
+    def bury(
+        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+    ) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        self.buried += [(target, letter) for letter in letters]
+
     # ── What to expect ──
+
+    def embedding_of(self, place: "Place") -> Vector | None:
+        """The embedding of a living chunk in this version."""
+        row = self._rows.get((place.ns_id, place.memory_id))
+        if row is None or row.version != place.version or place.ordinal >= len(row.chunks):
+            return None
+        return row.chunks[place.ordinal].embedding
 
     def exact(
         self,

@@ -8,7 +8,7 @@ import pytest
 
 from memory_tool.errors import InvalidEmbedding
 from memory_tool.model import Vector
-from memory_tool.port_values import TargetBase
+from memory_tool.port_values import Patience, TargetBase
 from memory_tool.query import Candidate
 from tests.contract.vector_history import (
     TARGET,
@@ -22,7 +22,13 @@ from tests.contract.vector_history import (
 
 
 class VectorIndexContract:
-    """Subclass it for an adapter and override ``pair``; every index in it is named ``TARGET``."""
+    """Subclass it for an adapter and override ``pair``; every index in it is named ``TARGET``.
+
+    An index on a server may show more than its clocks say, and parts of a batch: what is newer than
+    a clock is read from the truth anyway. Such an adapter overrides the tests that say otherwise.
+    """
+
+    patience = Patience(rows=5000, seconds=3600)
 
     @pytest.fixture
     def history(self) -> VectorHistory:
@@ -47,7 +53,7 @@ class VectorIndexContract:
         """The store keeps marks, pointer and progress under one name for both."""
         assert pair.index.target == pair.target.name == TARGET
         assert pair.target.kind == "vector"
-        assert (pair.target.patience.rows, pair.target.patience.seconds) == (5000, 3600)
+        assert pair.target.patience == self.patience
 
     def test_a_candidate_names_its_chunk_exactly(self, pair: VectorPair) -> None:
         """Hydration compares the version and trusts the rest, to the last bit."""

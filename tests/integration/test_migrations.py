@@ -7,7 +7,12 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from memory_tool.adapters.postgres_migrations import Migration, migrate, shipped_migrations
+from memory_tool.adapters.postgres_migrations import (
+    Migration,
+    check_schema,
+    migrate,
+    shipped_migrations,
+)
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.errors import Corrupt
 from tests.services.postgres import Database, Server
@@ -95,3 +100,18 @@ def test_nobody_else_migrates(blank: Database, role: Role) -> None:
         migrate(blank.conninfo(role))
     with blank.connection(role) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("CREATE TABLE public.mine ()")
+
+
+@pytest.mark.parametrize("role", [Role.APP, Role.WORKER])
+def test_a_process_that_may_not_migrate_checks_the_schema(
+    blank: Database, owner: str, role: Role
+) -> None:
+    """Web processes need no owner's password; an old schema is an error that names the command."""
+    shipped = shipped_migrations()
+    for known in (0, 3, len(shipped) - 1):
+        migrate(owner, shipped[:known])
+        with pytest.raises(Corrupt) as caught:
+            check_schema(blank.conninfo(role))
+        assert caught.value.command == "threefold migrate"
+    migrate(owner)
+    check_schema(blank.conninfo(role))

@@ -26,6 +26,8 @@ from memory_tool.adapters.in_memory_vector_index import (
     InMemoryVectorIndex,
     InMemoryVectorTarget,
 )
+from memory_tool.arm_calls import ArmCalls
+from memory_tool.breaker import Breaker
 from memory_tool.errors import Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.metrics import Metrics
@@ -35,18 +37,24 @@ from memory_tool.port_values import (
     ChangeBatch,
     ChangeRow,
     Commit,
+    DeadLetter,
     Opening,
     Pointer,
     ReadView,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, IndexTarget, RecordStore, Snapshot
+from memory_tool.ports import ChangeLog, IndexTarget, KeywordIndex, RecordStore, Snapshot
 from memory_tool.prepare import PrepareLimits, Preparer
 from memory_tool.query import Arm, Query, Strategy, WeightedSum
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.scope import Namespace, Scope
 from memory_tool.write_path import WritePath, WriteRules
+from tests.property.simulated_server import (
+    SimulatedKeywordIndex,
+    SimulatedKeywordTarget,
+    SimulatedServer,
+)
 
 NAMESPACES: Final = (Namespace(user="a"), Namespace(user="a", agent="x"), Namespace(user="b"))
 WORDS: Final = ("蓝色", "预算", "budget", "tea", "tokyo", "invoice")
@@ -163,15 +171,21 @@ class FaultyLog(ChangeLog):
         self._may_die()
         self._log.note_progress(target, clocks)
 
+    def bury(
+        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+    ) -> None:
+        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        self._log.bury(target, kind, letters=letters)
+
 
 @dataclass(slots=True, kw_only=True)
 class Folder:
     """The indexes of one host, and the targets that its lease holder feeds."""
 
     vectors: InMemoryVectorFolder
-    keywords: InMemoryKeywordFolder
+    keywords: InMemoryKeywordFolder | SimulatedServer
     vector_index: InMemoryVectorIndex
-    keyword_index: InMemoryKeywordIndex
+    keyword_index: KeywordIndex
     targets: tuple[IndexTarget, ...]
     distrusted: dict[str, str] = field(default_factory=dict)
 
@@ -188,9 +202,12 @@ class Process:
 class World:
     """Everything, driven by one seed."""
 
-    def __init__(self, seed: int) -> None:
-        """A fresh truth, two folders, four processes."""
+    def __init__(self, seed: int, *, server: bool = False) -> None:
+        """A fresh truth, two folders, four processes; with ``server`` one keyword index for all."""
         self.rng = random.Random(seed)
+        self.server = SimulatedServer(self.rng) if server else None
+        self.interrupt: Callable[[Folder], None] = lambda _folder: None
+        self._applying: list[Folder] = []
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
         self.truth = InMemoryStore(clock=lambda: self.now)
         self.store = InMemoryRecordStore(self.truth)
@@ -202,8 +219,9 @@ class World:
         self._serial = 0
 
     def _folder(self, name: str) -> Folder:
-        vectors, keywords = InMemoryVectorFolder(), InMemoryKeywordFolder()
-        vector_name, keyword_name = f"vectors:{name}", f"keywords:{name}"
+        vectors = InMemoryVectorFolder()
+        vector_name = f"vectors:{name}"
+        keywords, keyword_index, keyword_target = self._keywords(name)
         return Folder(
             vectors=vectors,
             keywords=keywords,
@@ -213,14 +231,35 @@ class World:
                 store=self.truth.identity,
                 space=self.store.active_space,
             ),
-            keyword_index=InMemoryKeywordIndex(keywords, target=keyword_name),
+            keyword_index=keyword_index,
             targets=(
-                InMemoryKeywordTarget(keywords, name=keyword_name),
+                keyword_target,
                 InMemoryVectorTarget(
                     vectors, name=vector_name, pointer=lambda: self.log.pointer(vector_name)
                 ),
             ),
         )
+
+    def _keywords(
+        self, name: str
+    ) -> tuple[InMemoryKeywordFolder | SimulatedServer, KeywordIndex, IndexTarget]:
+        if self.server is not None:
+            target = SimulatedKeywordTarget(self.server, log=self.log, between=self._between)
+            return self.server, SimulatedKeywordIndex(self.server), target
+        folder = InMemoryKeywordFolder()
+        index = InMemoryKeywordIndex(folder, target=f"keywords:{name}")
+        return folder, index, InMemoryKeywordTarget(folder, name=f"keywords:{name}")
+
+    def _between(self) -> None:
+        """Between two requests to the server the sender may die, or others may be faster."""
+        if not self._applying:
+            return
+        fate = self.rng.random()
+        if fate < 0.05:  # one request in twenty
+            raise Crash
+        if fate < 0.1 and len(self._applying) == 1:  # as many
+            (here,) = self._applying
+            self.interrupt(here)
 
     def _process(self, folder: Folder) -> Process:
         store = FaultyStore(self.store, self.rng)
@@ -234,12 +273,16 @@ class World:
         )
         parts = ReadParts(
             store=store,
-            vector_index=folder.vector_index,
-            keyword_index=folder.keyword_index,
+            calls=ArmCalls(
+                vector_index=folder.vector_index,
+                keyword_index=folder.keyword_index,
+                executor=Inline(),
+                seconds=5.0,
+                breakers={arm: Breaker() for arm in Arm},
+                distrust=folder.distrusted.__setitem__,
+            ),
             embedder=self.embedder,
-            executor=Inline(),
             memo=OverlayMemo(),
-            distrust=folder.distrusted.__setitem__,
             behind=lambda: None,
         )
         return Process(
@@ -339,10 +382,18 @@ class World:
         targets = folder.targets
         if faults:
             targets = tuple(self.rng.sample(targets, self.rng.randint(1, 2)))
+            self._applying.append(folder)
         applier = Applier(log, targets)
         for target, reason in folder.distrusted.items():
             applier.distrust(target, reason)
-        applier.run(force=True)
+        try:
+            applier.run(force=True)
+        except Unavailable:
+            if self.server is None or not faults:
+                raise
+        finally:
+            if faults:
+                self._applying.remove(folder)
         folder.distrusted.clear()
 
     def search(

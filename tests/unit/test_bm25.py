@@ -19,6 +19,7 @@ from memory_tool.bm25 import (
     FIELDS,
     Bm25Parameters,
     CorpusStatistics,
+    FieldParameters,
     FieldWeights,
     best,
     byte_length,
@@ -154,7 +155,7 @@ def test_the_worked_values_of_the_parameters_hold() -> None:
         query,
         [document(0, texts[2])],
         statistics=statistics,
-        parameters=Bm25Parameters(b=0.0),
+        parameters=FieldParameters(words=Bm25Parameters(b=0.0)),
     )
     assert flat == pytest.approx(once)
 

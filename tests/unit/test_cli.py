@@ -45,8 +45,19 @@ COMMANDS: Final = (
     "migrate",
     "worker",
     "rebuild",
+    "serve",
 )
-HEAVY: Final = ("faiss", "numpy", "psycopg", "rjieba", "sentence_transformers", "tantivy", "torch")
+HEAVY: Final = (
+    "faiss",
+    "fastapi",
+    "numpy",
+    "psycopg",
+    "rjieba",
+    "sentence_transformers",
+    "tantivy",
+    "torch",
+    "uvicorn",
+)
 
 PRINT_HEAVY: Final = f"""
 import sys

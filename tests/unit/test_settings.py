@@ -80,3 +80,44 @@ def test_a_list_is_read_from_a_variable() -> None:
     settings = load_settings(environment={"THREEFOLD_SCOPE_REQUIRES": "user, project"})
 
     assert settings.scope_requires == ("user", "project")
+
+
+def test_a_secret_may_lie_in_a_file(tmp_path: Path) -> None:
+    """Docker and Kubernetes mount secrets as files; variables leak into child processes."""
+    file = tmp_path / "password"
+    file.write_text("hush \n", encoding="utf-8")
+
+    settings = load_settings(environment={"THREEFOLD_ELASTICSEARCH_PASSWORD_FILE": str(file)})
+
+    assert settings.elasticsearch_password == "hush "
+
+
+def test_only_secrets_lie_in_files(tmp_path: Path) -> None:
+    """One way to say an ordinary value is enough."""
+    with pytest.raises(SettingsError, match="unknown setting THREEFOLD_TZ_FILE"):
+        load_settings(environment={"THREEFOLD_TZ_FILE": str(tmp_path)})
+
+
+def test_a_secret_said_twice_is_an_error(tmp_path: Path) -> None:
+    """After a rotation of only one of them the old one would win in silence."""
+    file = tmp_path / "url"
+    file.write_text("postgresql://new", encoding="utf-8")
+    variables = {"THREEFOLD_DATABASE_URL": "hush", "THREEFOLD_DATABASE_URL_FILE": str(file)}
+
+    with pytest.raises(SettingsError, match="THREEFOLD_DATABASE_URL_FILE: keep one") as caught:
+        load_settings(environment=variables)
+
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfehush", b"\n"])
+def test_a_secret_that_can_not_be_read_is_an_error(tmp_path: Path, content: bytes | None) -> None:
+    """Without it a store would be opened as somebody else, or the embedded one."""
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(SettingsError, match="THREEFOLD_EMBEDDER_KEY_FILE") as caught:
+        load_settings(environment={"THREEFOLD_EMBEDDER_KEY_FILE": str(file)})
+
+    assert "hush" not in str(caught.value)

@@ -235,11 +235,11 @@ WHERE k.target = %(target)s AND k.made_at < now() - interval '6 hours'
 -- Rows whose own number lies above one and up to another in each namespace, with their chunks. Not
 -- by nseq at the upper end: a row whose importance changed after the cut would never come.
 -- Joins by LATERAL can only be nested loops, which keep the order of the arrays and the indexes.
-SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, k.*
+SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, m.chunk_high, k.*
 FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[]) AS s (ns_id, above, upto)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.{number} AS number,
-           m.state = 'live' AS live, m.extra
+           m.state = 'live' AS live, m.extra, m.chunk_high
     FROM threefold.memory m
     WHERE m.ns_id = s.ns_id AND m.nseq > s.above
       AND m.{number} > s.above AND m.{number} <= s.upto
@@ -386,3 +386,71 @@ WITH gone AS (
     DELETE FROM threefold.dead_letter d USING gone WHERE d.target = gone.target
 )
 SELECT target FROM gone ORDER BY target
+
+-- name: undelivered
+-- Rows that a target can't take, in the version that it refused, with their chunks.
+SELECT d.target, m.ns_id, m.hex, m.nseq, m.vector_nseq, m.keyword_nseq, true, m.extra, k.*
+FROM threefold.dead_letter d
+CROSS JOIN LATERAL (
+    SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.vector_nseq,
+           m.keyword_nseq, m.extra
+    FROM threefold.memory m
+    WHERE m.ns_id = d.ns_id AND m.id = d.memory_id
+      AND d.version IN (m.vector_nseq, m.keyword_nseq)
+      AND m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+    OFFSET 0
+) m
+CROSS JOIN LATERAL (
+    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, k.embedding
+    FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id ORDER BY k.ordinal OFFSET 0
+) k
+WHERE d.ns_id = ANY (%(ns_ids)s::bigint[]) AND d.target = ANY (%(targets)s::text[])
+ORDER BY d.target, m.ns_id, m.hex, k.ordinal
+LIMIT %(bound)s
+
+-- name: clear_letters
+-- Forget dead letters of rows that have changed since: they are delivered anew.
+DELETE FROM threefold.dead_letter d USING threefold.memory m
+WHERE d.target = %(target)s AND m.ns_id = d.ns_id AND m.id = d.memory_id AND m.{number} > d.version
+
+-- name: bury
+-- Remember a row that a target can't take.
+INSERT INTO threefold.dead_letter AS d (target, ns_id, memory_id, version, reason)
+VALUES (%(target)s, %(ns_id)s, %(id)s, %(version)s, %(reason)s)
+ON CONFLICT (ns_id, memory_id, target) DO UPDATE SET
+    version = excluded.version, reason = excluded.reason, at = now()
+WHERE d.version <= excluded.version
+
+-- name: count_chunks
+-- How many chunks a target at these clocks has to hold, how many it may hold of rows that changed
+-- since, and how many of them it can't take.
+WITH standing AS (
+    SELECT c.ns_id, coalesce(s.applied, 0) AS applied
+    FROM threefold.ns_clock c
+    LEFT JOIN unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied) USING (ns_id)
+), letters AS (
+    SELECT d.ns_id, d.memory_id FROM threefold.dead_letter d WHERE d.target = %(target)s
+)
+SELECT
+    (SELECT count(*) FROM standing s
+     JOIN threefold.memory m ON m.ns_id = s.ns_id
+     JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
+     WHERE m.state = 'live' AND m.{number} <= s.applied AND {holds}),
+    (SELECT coalesce(sum(m.chunk_high), 0) FROM standing s
+     JOIN threefold.memory m ON m.ns_id = s.ns_id WHERE m.{number} > s.applied),
+    (SELECT coalesce(sum(m.chunk_high), 0) FROM letters d
+     JOIN threefold.memory m ON m.ns_id = d.ns_id AND m.id = d.memory_id)
+
+-- name: lag
+-- How many numbers a target has not applied, and how many seconds ago the oldest was given out.
+SELECT coalesce(sum(behind), 0)::bigint,
+       coalesce(extract(epoch FROM clock_timestamp() - min(oldest)), 0)::float8
+FROM (
+    SELECT c.nseq - coalesce(p.applied, 0) AS behind,
+           (SELECT m.updated_at FROM threefold.memory m
+            WHERE m.ns_id = c.ns_id AND m.nseq > coalesce(p.applied, 0) ORDER BY m.nseq LIMIT 1)
+               AS oldest
+    FROM threefold.ns_clock c
+    LEFT JOIN threefold.index_progress p ON p.ns_id = c.ns_id AND p.target = %(target)s
+    WHERE c.nseq > coalesce(p.applied, 0)
+) late

@@ -1,0 +1,178 @@
+"""One client of an Elasticsearch, and the one seam where its errors change."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from elastic_transport import TlsError
+from elasticsearch import (
+    ApiError,
+    Elasticsearch,
+    SerializationError,
+    TransportError,
+    UnsupportedProductError,
+)
+
+from memory_tool.errors import Corrupt, SettingsError, ThreefoldError, Unavailable
+
+STORE: Final = "elasticsearch"
+
+Body: TypeAlias = Mapping[str, Any]
+Search: TypeAlias = tuple[Body, Body]
+"""Header (index, routing) and body of one search of several."""
+
+_OVERLOADED: Final = frozenset({408, 429, 502, 503, 504})
+_REFUSED: Final = frozenset({401, 403})
+_MISSING: Final = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where an Elasticsearch is and as whom to reach it.
+
+    Attributes:
+        hosts: Address of each node that may be asked.
+        user: With its password, or empty.
+        password: The user's.
+        api_key: Instead of user and password.
+        ca: File of the certificate authority; empty means the system's.
+        seconds: Longest wait for an answer.
+    """
+
+    hosts: tuple[str, ...]
+    user: str = ""
+    password: str = ""
+    api_key: str = ""
+    ca: str = ""
+    seconds: float = 5.0
+
+    def __repr__(self) -> str:
+        """Without secrets; an address may hold one too."""
+        return f"Access({self.shown})"
+
+    @property
+    def shown(self) -> str:
+        """The nodes without user and password, for people."""
+        return ", ".join(host.rpartition("@")[2].rpartition("://")[2] for host in self.hosts)
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn errors of the driver into errors of the house."""
+    try:
+        yield
+    except ThreefoldError:
+        raise
+    except ApiError as error:
+        raise _of_answer(error) from error
+    except UnsupportedProductError as error:
+        message = "elasticsearch_url: what answers there is no Elasticsearch"
+        raise SettingsError(message) from error
+    except TlsError as error:
+        message = f"Elasticsearch's certificate is not trusted: {_first_line(error)}"
+        raise Unavailable(message, store=STORE) from error
+    except (TransportError, SerializationError) as error:
+        message = f"Elasticsearch can't be reached: {_first_line(error)}"
+        raise Unavailable(message, store=STORE) from error
+
+
+def _of_answer(error: ApiError) -> ThreefoldError:
+    status = error.meta.status
+    if status in _REFUSED:
+        message = f"Elasticsearch refuses the user or the key ({status}): see its privileges"
+        return Unavailable(message, store=STORE)
+    if status in _OVERLOADED:
+        return Unavailable(f"Elasticsearch is overloaded ({status})", store=STORE)
+    if "media_type_header_exception" in str(error):
+        message = "the Elasticsearch client is newer than the server: pip install 'elasticsearch<9'"
+        return SettingsError(message)
+    if status == _MISSING:
+        return Corrupt("an Elasticsearch index is missing: it is built again by itself")
+    return refusal(status, error.body)
+
+
+def refusal(status: int, answer: object) -> ThreefoldError:
+    """The error for a request, or a part of one, that was understood and refused."""
+    if status in _OVERLOADED:
+        return Unavailable(f"Elasticsearch is overloaded ({status})", store=STORE)
+    if status == _MISSING:
+        return Corrupt("an Elasticsearch index is missing: it is built again by itself")
+    return Corrupt(f"Elasticsearch refuses a request ({status}, {kind_of_error(answer)})")
+
+
+def kind_of_error(answer: object) -> str:
+    """The type of an error in an answer; its reason may quote what was indexed."""
+    error = answer.get("error") if isinstance(answer, Mapping) else answer
+    return str(error.get("type", "unknown") if isinstance(error, Mapping) else error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+class ElasticsearchConnection:
+    """A client that waits a bounded time and leaves trying again to those who call it.
+
+    With several nodes a request that reached none goes to the next: that is finding the way, not
+    trying again. Safe in several threads.
+    """
+
+    def __init__(self, access: Access) -> None:
+        """Connect to nothing yet.
+
+        Raises:
+            SettingsError: An address or the certificate file can't be used.
+        """
+        self.shown = access.shown
+        options: dict[str, Any] = {"ca_certs": access.ca} if access.ca else {}
+        if access.api_key:
+            options["api_key"] = access.api_key
+        elif access.user:
+            options["basic_auth"] = (access.user, access.password)
+        try:
+            with warnings.catch_warnings():
+                # Of a connection without certificates: that is the address's business.
+                warnings.simplefilter("ignore")
+                self.client = Elasticsearch(
+                    list(access.hosts),
+                    request_timeout=access.seconds,
+                    max_retries=len(access.hosts) - 1,
+                    retry_on_timeout=False,
+                    retry_on_status=(),
+                    **options,
+                )
+        except (ValueError, OSError) as error:
+            message = "elasticsearch_url: no address of an Elasticsearch, or no certificate file"
+            raise SettingsError(message) from error
+
+    def patient(self, seconds: float) -> Elasticsearch:
+        """The client for what may take longer than a search."""
+        return self.client.options(request_timeout=seconds)
+
+    def search_all(self, searches: Sequence[Search]) -> tuple[Body, ...]:
+        """The answer to each of several searches, in one request. An answer is whole or an error.
+
+        Raises:
+            Unavailable: The server, or one of the shards, can't answer.
+            Corrupt: An index is missing or of another form.
+        """
+        lines = [line for search in searches for line in search]
+        with translated():
+            answers = self.client.msearch(searches=lines)["responses"]
+            for answer in answers:
+                _check_whole(answer)
+            return tuple(answers)
+
+    def close(self) -> None:
+        """Close the connections. May be called twice."""
+        self.client.close()
+
+
+def _check_whole(answer: Body) -> None:
+    if "error" in answer:
+        raise refusal(answer.get("status", 500), answer)
+    if answer["timed_out"] or answer["_shards"]["failed"]:
+        message = "Elasticsearch answers in part only: some of its shards failed"
+        raise Unavailable(message, store=STORE)

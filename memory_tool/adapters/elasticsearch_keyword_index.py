@@ -1,0 +1,197 @@
+"""The keyword index on an Elasticsearch, as searches see it."""
+
+from collections.abc import Mapping, Sequence
+
+from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
+from memory_tool.adapters.elasticsearch_generations import Generations
+from memory_tool.adapters.elasticsearch_layout import (
+    KeywordLayout,
+    among,
+    candidate,
+    definition,
+    fingerprint,
+    routing,
+)
+from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, SearchedIndex
+from memory_tool.bm25 import DEFAULT_WEIGHTS, FIELDS, FieldWeights, best_first
+from memory_tool.empty_views import EmptyKeywordView
+from memory_tool.model import MemoryId
+from memory_tool.port_values import KeywordQuery, Pointer
+from memory_tool.ports import KeywordIndex, KeywordView
+from memory_tool.query import Candidate
+
+
+class ElasticsearchKeywordIndex(KeywordIndex):
+    """See :class:`memory_tool.ports.KeywordIndex`. It never writes."""
+
+    def __init__(
+        self,
+        generations: Generations,
+        *,
+        target: str,
+        store: str,
+        layout: KeywordLayout,
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            generations: The family of indices that the target writes.
+            target: See :attr:`target`.
+            store: Identity of the store; an index of another one is refused.
+            layout: Tokeniser and BM25; an index made with others is refused.
+        """
+        self.generations = generations
+        self._checked: str | None = None
+        self._target = target
+        self._store = store
+        self._layout = layout
+        self._definition = definition(layout, None)
+
+    @property
+    def target(self) -> str:
+        """See :attr:`memory_tool.ports.KeywordIndex.target`."""
+        return self._target
+
+    def view(self, pointer: Pointer | None = None) -> KeywordView:
+        """See :meth:`memory_tool.ports.KeywordIndex.view`. An index is looked at the first time."""
+        if pointer is None:
+            return EmptyKeywordView()
+        if pointer.locator != self._checked:
+            self.generations.check(pointer.locator, self._definition)
+            self._checked = pointer.locator
+        searched = SearchedIndex(
+            self.generations.connection,
+            pointer.locator,
+            fingerprint=fingerprint(self._definition),
+            store=self._store,
+        )
+        return ElasticsearchKeywordView(searched, self._layout)
+
+    def close(self) -> None:
+        """See :meth:`memory_tool.ports.KeywordIndex.close`. The connection is whose who made it."""
+
+
+class ElasticsearchKeywordView(KeywordView):
+    """See :class:`memory_tool.ports.KeywordView`. A refresh may show more than the clocks say."""
+
+    def __init__(
+        self,
+        searched: SearchedIndex,
+        layout: KeywordLayout,
+        weights: FieldWeights = DEFAULT_WEIGHTS,
+    ) -> None:
+        self._searched = searched
+        self._weights = weights.by_field()
+        self._knobs = layout.parameters.by_field()
+
+    @property
+    def connection(self) -> ElasticsearchConnection:
+        """The server that answers."""
+        return self._searched.connection
+
+    @property
+    def remote(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def mark(self) -> str | None:
+        """See :attr:`memory_tool.ports.KeywordView.mark`."""
+        return self._searched.mark
+
+    def clock(self, ns_id: int) -> int:
+        """See :meth:`memory_tool.ports.KeywordView.clock`."""
+        return self._searched.clock(ns_id)
+
+    def search(
+        self,
+        query: KeywordQuery,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None = None,
+    ) -> tuple[Candidate, ...]:
+        """See :meth:`memory_tool.ports.KeywordView.search`."""
+        searches = self.searches(query, ns_ids, depth=depth, within=within)
+        return self.taken(self.connection.search_all(searches), ns_ids)
+
+    def searches(
+        self,
+        query: KeywordQuery,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None,
+    ) -> list[Search]:
+        """What has to be asked: the control documents, and the hits unless there can't be any."""
+        control = self._searched.control_search(ns_ids)
+        matching = self._any_term(query)
+        if not matching or not ns_ids or depth < 1 or within == frozenset():
+            return [control]
+        header = {
+            "index": self._searched.index,
+            "allow_partial_search_results": False,
+            # How rare a word is, is counted over all shards: hits of different ones are compared.
+            "search_type": "dfs_query_then_fetch",
+            **routing(ns_ids),
+        }
+        body = {
+            "query": {
+                "bool": {
+                    "should": matching,
+                    "minimum_should_match": 1,
+                    "filter": among(ns_ids, within),
+                }
+            },
+            "size": min(depth, DEPTH_MAX),
+            "_source": False,
+            "version": True,
+            "track_total_hits": False,
+        }
+        return [control, (header, body)]
+
+    def taken(self, answers: Sequence[Body], ns_ids: Sequence[int]) -> tuple[Candidate, ...]:
+        """The hits of the answers to :meth:`searches`."""
+        self._searched.take_control(answers[0], ns_ids)
+        hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
+        return best_first(candidate(hit, hit["_score"]) for hit in hits)
+
+    def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
+        """See :meth:`memory_tool.ports.KeywordView.term_documents`."""
+        filters: dict[str, Body] = {
+            f"{field}/{number}": {"term": {field: term}}
+            for field in FIELDS
+            for number, term in enumerate(terms)
+        }
+        filters["all"] = {"exists": {"field": "ns"}}
+        header = {"index": self._searched.index, "allow_partial_search_results": False}
+        body = {
+            "size": 0,
+            "track_total_hits": False,
+            "aggs": {"held": {"filters": {"filters": filters}}},
+        }
+        (answer,) = self.connection.search_all([(header, body)])
+        buckets = answer["aggregations"]["held"]["buckets"]
+        counts = {
+            term: max(buckets[f"{field}/{number}"]["doc_count"] for field in FIELDS)
+            for number, term in enumerate(terms)
+        }
+        return {**counts, "": buckets["all"]["doc_count"]}
+
+    def _any_term(self, query: KeywordQuery) -> list[Body]:
+        """A clause for each field that has a term to look for."""
+        asked = {"words": query.words, "bigrams": query.bigrams, "extra": query.words}
+        return [
+            {
+                "match": {
+                    field: {
+                        # The analyzer parts at blanks only: each token is one term again.
+                        "query": " ".join(asked[field]),
+                        # The server leaves out the factor k1 + 1 that other engines have.
+                        "boost": weight * (self._knobs[field].k1 + 1),
+                    }
+                }
+            }
+            for field, weight in self._weights.items()
+            if weight and asked[field]
+        ]

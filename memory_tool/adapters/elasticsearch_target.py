@@ -1,0 +1,316 @@
+"""An Elasticsearch index as the applier writes it: versioned documents under an own write alias."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from memory_tool.adapters.elasticsearch_bulk import write_documents
+from memory_tool.adapters.elasticsearch_connection import (
+    STORE,
+    Body,
+    translated,
+)
+from memory_tool.adapters.elasticsearch_control import (
+    BUNDLE,
+    Control,
+    Stamp,
+    check_lineage,
+    lineage_of,
+    read_control,
+    read_stamp,
+    stamp_place,
+    write_clocks,
+    write_stamp,
+)
+from memory_tool.adapters.elasticsearch_generations import (
+    Generation,
+    Generations,
+    count_chunks,
+)
+from memory_tool.adapters.elasticsearch_layout import (
+    Document,
+    Layout,
+    definition,
+    documents,
+    fingerprint,
+)
+from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.log import logger
+from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, Pointer, TargetBase
+from memory_tool.ports import ChangeFigures, ChangeLog, IndexTarget
+
+_NOTHING: Final = TargetBase(mark=None, clocks={})
+_PATIENT: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """The generation that is written, as it was read or written last."""
+
+    generation: Generation
+    control: Control
+
+
+class ElasticsearchTarget(IndexTarget):
+    """See :class:`memory_tool.ports.IndexTarget`. Any number of processes may try; one goes on.
+
+    Searches read the generation that the pointer names. A reset leaves that one alone: the next
+    batch begins another, which becomes the one to read once it has caught up.
+    """
+
+    def __init__(
+        self,
+        generations: Generations,
+        *,
+        name: str,
+        layout: Layout,
+        log: ChangeLog,
+        figures: ChangeFigures,
+        patience: Patience | None = None,
+    ) -> None:
+        """Touch nothing yet.
+
+        Args:
+            generations: The family of indices to write.
+            name: See :attr:`name`.
+            layout: What the index holds.
+            log: Tells which generation is read, and how far the truth is.
+            figures: Tell what a new generation has to hold.
+            patience: When pending changes are due.
+        """
+        self._connection = generations.connection
+        self._generations = generations
+        self._name = name
+        self._layout = layout
+        self._log = log
+        self._figures = figures
+        self._patience = patience or Patience(rows=1_000, seconds=30.0)
+        self._applying = threading.Lock()
+        self._standing: _Standing | None = None
+        self._anew = False
+
+    @property
+    def name(self) -> str:
+        """See :attr:`memory_tool.ports.IndexTarget.name`."""
+        return self._name
+
+    @property
+    def kind(self) -> Literal["vector", "keyword"]:
+        """See :attr:`memory_tool.ports.IndexTarget.kind`."""
+        return self._layout.kind
+
+    @property
+    def patience(self) -> Patience:
+        """See :attr:`memory_tool.ports.IndexTarget.patience`."""
+        return self._patience
+
+    def base(self) -> TargetBase:
+        """See :meth:`memory_tool.ports.IndexTarget.base`."""
+        with self._applying:
+            if self._anew:
+                return _NOTHING
+            generation = self._writable()
+            if generation is None:
+                return _NOTHING
+            control = self._control(generation)
+            # Whoever built it may have died before the switch, with nothing left to apply.
+            self._publish_if_caught_up(generation, control)
+            return TargetBase(mark=control.stamp.mark, clocks=control.clocks)
+
+    def reset(self) -> None:
+        """See :meth:`memory_tool.ports.IndexTarget.reset`."""
+        with self._applying:
+            self._anew = True
+            self._standing = None
+
+    def close(self) -> None:
+        """Nothing is held between two batches."""
+
+    def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
+        """See :meth:`memory_tool.ports.IndexTarget.apply`. Searches may see parts of a batch.
+
+        Raises:
+            ForeignHistory: The batch builds upon another base, store or embedding space.
+            Corrupt: The index is gone.
+            InvalidEmbedding: A vector of the batch can't be stored.
+            Unavailable: The server takes not all of it, or another process writes.
+        """
+        with self._applying:
+            standing, self._standing = self._begun(batch), None
+            letters = write_documents(
+                self._connection,
+                standing.generation.alias,
+                documents=self._documents(batch),
+            )
+            log.bury(self._name, self._layout.kind, letters=letters)
+            self._refresh(standing.generation)
+            write_clocks(
+                self._connection,
+                standing.generation.alias,
+                control=standing.control,
+                clocks=batch.clocks,
+            )
+            self._anew = False
+            self._publish_if_caught_up(
+                standing.generation, read_control(self._connection, standing.generation.index)
+            )
+        log.note_progress(self._name, batch.clocks)
+
+    # ── Where it stands ──
+
+    def _writable(self) -> Generation | None:
+        """The generation that a batch goes to: one being built, else the one that is read."""
+        pointer = self._pointer()
+        read = self._generations.named(pointer.locator) if pointer else None
+        if self._standing is not None and (
+            read is None or self._standing.generation.number >= read.number
+        ):
+            return self._standing.generation
+        building = self._being_built(above=read.number if read else 0)
+        return building or read
+
+    def _being_built(self, *, above: int) -> Generation | None:
+        """The newest generation that this store's history can go on with."""
+        newer = [there for there in self._generations.all() if there.number > above]
+        for generation in reversed(newer):
+            try:
+                control = self._control(generation)
+            except Corrupt:
+                continue
+            mark = control.stamp.mark
+            if mark is not None and self._log.knows(self._name, mark):
+                return generation
+        return None
+
+    def _control(self, generation: Generation) -> Control:
+        """Stamp and clocks. While nobody else wrote, the clocks read last still hold.
+
+        Raises:
+            Corrupt: It can't be gone on with.
+        """
+        known = self._standing
+        if known is not None and known.generation == generation:
+            now = read_stamp(self._connection, generation.index)
+            if stamp_place(now) == stamp_place(known.control):
+                return known.control
+        control = read_control(self._connection, generation.index)
+        check_lineage(control.stamp, lineage_of(self._connection, generation.index))
+        self._generations.adjust(generation)
+        self._standing = _Standing(generation=generation, control=control)
+        return control
+
+    def _pointer(self) -> Pointer | None:
+        return self._log.pointer(self._name)
+
+    # ── One batch ──
+
+    def _begun(self, batch: ChangeBatch) -> _Standing:
+        """The generation with the mark of this batch in its stamp."""
+        generation, control = self._found_or_made(batch)
+        highest = max((ns_id // BUNDLE + 1 for ns_id in batch.clocks), default=0)
+        stamp = replace(control.stamp, mark=batch.mark, bundles=max(control.stamp.bundles, highest))
+        write_stamp(self._connection, generation.alias, stamp=stamp, place=stamp_place(control))
+        return _Standing(generation=generation, control=control)
+
+    def _found_or_made(self, batch: ChangeBatch) -> tuple[Generation, Control]:
+        wanted = definition(self._layout, batch.space)
+        generation = None if self._anew else self._writable()
+        if generation is not None:
+            control = self._control(generation)
+            # A batch may come twice: then the index stands on its mark already.
+            if batch.base_mark is not None or control.stamp.mark == batch.mark:
+                self._check_descent(control.stamp, batch, wanted=wanted)
+                return generation, control
+        elif batch.base_mark is not None:
+            message = "the index that the batch builds upon is gone"
+            raise ForeignHistory(message)
+        return self._made(batch, wanted)
+
+    def _made(self, batch: ChangeBatch, wanted: Body) -> tuple[Generation, Control]:
+        """A new generation, with a stamp that names no batch yet."""
+        pointer = self._pointer()
+        generation = self._generations.create(wanted, above=pointer.generation if pointer else 0)
+        logger().info("index_created", target=self._name, index=generation.index)
+        stamp = Stamp(
+            mark=None,
+            store=batch.store,
+            fingerprint=fingerprint(wanted),
+            lineage=lineage_of(self._connection, generation.index),
+        )
+        write_stamp(self._connection, generation.alias, stamp=stamp, place=None)
+        return generation, read_stamp(self._connection, generation.index)
+
+    def _check_descent(self, stamp: Stamp, batch: ChangeBatch, *, wanted: Body) -> None:
+        # A batch may come twice: then the index stands on its mark already.
+        if stamp.mark not in (batch.base_mark, batch.mark):
+            message = "the index moved on since the batch was read"
+            raise Unavailable(message, store=STORE)
+        if stamp.store != batch.store:
+            message = "the index belongs to another store"
+            raise ForeignHistory(message)
+        if stamp.fingerprint != fingerprint(wanted):
+            message = "the index was made with other fields, another tokeniser or embedding space"
+            raise ForeignHistory(message)
+
+    def _documents(self, batch: ChangeBatch) -> Iterator[Document]:
+        for row in batch.rows:
+            yield from documents(row, self._layout, space=batch.space)
+
+    def _refresh(self, generation: Generation) -> None:
+        """Show what was written, on every copy: only then may the clocks say that it is there."""
+        with translated():
+            answer = self._connection.patient(_PATIENT).indices.refresh(index=generation.index)
+        if answer["_shards"]["failed"]:
+            message = "Elasticsearch could not show what was written on all copies"
+            raise Unavailable(message, store=STORE)
+
+    # ── Which generation is read ──
+
+    def _publish_if_caught_up(self, generation: Generation, control: Control) -> None:
+        pointer = self._pointer()
+        if pointer is not None and pointer.locator == generation.index:
+            return
+        mark = control.stamp.mark
+        if mark is None or self._log.pending(control.clocks) > self._patience.rows:
+            return
+        self._verify(generation, control)
+        switched = self._log.publish(
+            Pointer(
+                target=self._name,
+                generation=generation.number,
+                locator=generation.index,
+                mark=mark,
+            ),
+            base_mark=pointer.mark if pointer else None,
+        )
+        if not switched:
+            message = f"somebody else published {self._name} meanwhile"
+            raise ForeignHistory(message)
+        logger().info("index_switched", target=self._name, index=generation.index)
+        self._retire(kept=generation, before=pointer)
+
+    def _verify(self, generation: Generation, control: Control) -> None:
+        """See that the index holds as many chunks as the truth has.
+
+        Raises:
+            Corrupt: It does not: it may not be read, and is built again.
+        """
+        found = count_chunks(self._connection, generation.index)
+        counted = self._figures.count_chunks(self._name, self._layout.kind, clocks=control.clocks)
+        if not counted.least <= found <= counted.most:
+            self._anew = True
+            message = (
+                f"the new index {generation.index} holds {found:,} chunks,"
+                f" not {counted.least:,} to {counted.most:,}"
+            )
+            raise Corrupt(message)
+
+    def _retire(self, *, kept: Generation, before: Pointer | None) -> None:
+        """Nobody writes to the others any more; only the one read before stays, for a while."""
+        for old in self._generations.all():
+            if old.number >= kept.number:
+                continue
+            self._generations.end_writing(old)
+            if before is None or old.index != before.locator:
+                self._generations.remove([old])

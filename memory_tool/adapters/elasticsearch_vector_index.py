@@ -1,0 +1,194 @@
+"""The vector index on an Elasticsearch, as searches see it."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from memory_tool.adapters.elasticsearch_connection import Body, Search
+from memory_tool.adapters.elasticsearch_generations import Generations
+from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordView
+from memory_tool.adapters.elasticsearch_layout import (
+    VectorLayout,
+    among,
+    candidate,
+    definition,
+    fingerprint,
+    routing,
+)
+from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, SearchedIndex
+from memory_tool.bm25 import best_first
+from memory_tool.empty_views import EmptyVectorView
+from memory_tool.model import EmbeddingSpace, MemoryId, Vector
+from memory_tool.port_values import KeywordQuery, Pointer
+from memory_tool.ports import KeywordView, VectorIndex, VectorView
+from memory_tool.query import Candidate
+from memory_tool.unit_vectors import check_unit
+
+EFFORT: Final = 2
+"""Candidates that each shard looks at for each hit that it returns."""
+
+RETURNED_LEAST: Final = 150
+ROUNDED: Final = 1.5
+"""How many hits are returned at least, and for each that is wanted: their scores are rounded, so
+the best after exact scoring are to be looked for a little further down."""
+
+
+class ElasticsearchVectorIndex(VectorIndex):
+    """See :class:`memory_tool.ports.VectorIndex`. It never writes."""
+
+    def __init__(
+        self,
+        generations: Generations,
+        *,
+        target: str,
+        store: str,
+        space: Callable[[], EmbeddingSpace | None],
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            generations: The family of indices that the target writes.
+            target: See :attr:`target`.
+            store: Identity of the store; an index of another one is refused.
+            space: The store's embedding space, asked at each view.
+        """
+        self.generations = generations
+        self._checked: str | None = None
+        self._target = target
+        self._store = store
+        self._space = space
+
+    @property
+    def target(self) -> str:
+        """See :attr:`memory_tool.ports.VectorIndex.target`."""
+        return self._target
+
+    def view(self, pointer: Pointer | None) -> VectorView:
+        """See :meth:`memory_tool.ports.VectorIndex.view`. An index is looked at the first time."""
+        if pointer is None:
+            return EmptyVectorView()
+        space = self._space()
+        wanted = definition(VectorLayout(), space)
+        if pointer.locator != self._checked:
+            self.generations.check(pointer.locator, wanted)
+            self._checked = pointer.locator
+        searched = SearchedIndex(
+            self.generations.connection,
+            pointer.locator,
+            fingerprint=fingerprint(wanted),
+            store=self._store,
+        )
+        return ElasticsearchVectorView(searched, space)
+
+    def close(self) -> None:
+        """See :meth:`memory_tool.ports.VectorIndex.close`. The connection is whose who made it."""
+
+
+class ElasticsearchVectorView(VectorView):
+    """See :class:`memory_tool.ports.VectorView`. A refresh may show more than the clocks say."""
+
+    def __init__(self, searched: SearchedIndex, space: EmbeddingSpace | None) -> None:
+        self._searched = searched
+        self._space = space
+
+    @property
+    def remote(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def mark(self) -> str | None:
+        """See :attr:`memory_tool.ports.VectorView.mark`."""
+        return self._searched.mark
+
+    def clock(self, ns_id: int) -> int:
+        """See :meth:`memory_tool.ports.VectorView.clock`."""
+        return self._searched.clock(ns_id)
+
+    def search(
+        self,
+        vector: Vector,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None = None,
+    ) -> tuple[Candidate, ...]:
+        """See :meth:`memory_tool.ports.VectorView.search`."""
+        searches = self._searches(vector, ns_ids, depth=depth, within=within)
+        return self._taken(self._searched.connection.search_all(searches), ns_ids)
+
+    def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
+        """See :meth:`memory_tool.ports.VectorView.scores`."""
+        owners = {ns_id for ns_id, _ in ids}
+        named = frozenset(memory_id for _, memory_id in ids)
+        found = self.search(vector, sorted(owners), depth=DEPTH_MAX, within=named)
+        wanted = set(ids)
+        return tuple(hit for hit in found if (hit.ns_id, hit.memory_id) in wanted)
+
+    def joins(self, keyword: KeywordView) -> bool:
+        """See :meth:`memory_tool.ports.JointSearch.joins`."""
+        return (
+            isinstance(keyword, ElasticsearchKeywordView)
+            and keyword.connection is self._searched.connection
+        )
+
+    def search_both(
+        self,
+        vector: Vector,
+        keyword: KeywordView,
+        *,
+        query: KeywordQuery,
+        ns_ids: Sequence[int],
+        depth: int,
+        within: frozenset[MemoryId] | None,
+    ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...]]:
+        """See :meth:`memory_tool.ports.JointSearch.search_both`."""
+        assert isinstance(keyword, ElasticsearchKeywordView)  # noqa: S101 - `joins` said so
+        nearest = self._searches(vector, ns_ids, depth=depth, within=within)
+        matching = keyword.searches(query, ns_ids, depth=depth, within=within)
+        answers = self._searched.connection.search_all([*nearest, *matching])
+        mine, theirs = answers[: len(nearest)], answers[len(nearest) :]
+        return self._taken(mine, ns_ids), keyword.taken(theirs, ns_ids)
+
+    def _searches(
+        self,
+        vector: Vector,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None,
+    ) -> list[Search]:
+        check_unit(vector, self._space.dimension if self._space else vector.size)
+        control = self._searched.control_search(ns_ids)
+        if self._space is None or not ns_ids or depth < 1 or within == frozenset():
+            return [control]
+        wanted = min(max(RETURNED_LEAST, int(ROUNDED * depth)), DEPTH_MAX)
+        header = {
+            "index": self._searched.index,
+            "allow_partial_search_results": False,
+            **routing(ns_ids),
+        }
+        body = {
+            "knn": {
+                "field": "vector",
+                "query_vector": vector.tolist(),
+                "k": wanted,
+                "num_candidates": min(EFFORT * wanted, DEPTH_MAX),
+                # Inside the clause: behind it, they would leave less than was asked for.
+                "filter": among(ns_ids, within),
+            },
+            "size": wanted,
+            "_source": False,
+            "version": True,
+            "track_total_hits": False,
+        }
+        return [control, (header, body)]
+
+    def _taken(self, answers: Sequence[Body], ns_ids: Sequence[int]) -> tuple[Candidate, ...]:
+        self._searched.take_control(answers[0], ns_ids)
+        hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
+        return best_first(candidate(hit, _inner_product(hit["_score"])) for hit in hits)
+
+
+def _inner_product(score: float) -> float:
+    """The inner product that the server's score, which is never negative, stands for."""
+    return score - 1 if score >= 1 else 1 - 1 / score

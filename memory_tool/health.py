@@ -1,0 +1,65 @@
+"""How the stores of a tool are doing, without any content."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from memory_tool.assembly import Stores
+from memory_tool.breaker import Breaker
+from memory_tool.errors import ThreefoldError
+from memory_tool.port_values import Lag
+from memory_tool.query import Arm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthReport:
+    """What was found.
+
+    Attributes:
+        stores: ``ok`` or what is wrong, for each store, asked just now.
+        conditions: How each index did in the searches of this process: up, suspect, down or
+            catching up.
+        lag: How far each index is behind; searches see what it misses all the same.
+    """
+
+    stores: Mapping[str, str]
+    conditions: Mapping[str, str]
+    lag: Mapping[str, Lag]
+
+
+def look_at(stores: Stores, breakers: Mapping[Arm, Breaker]) -> HealthReport:
+    """Ask each store whether it answers."""
+    keywords, vectors = stores.keyword_index, stores.vector_index
+    checks: Mapping[str, Callable[[], object]] = {
+        "records": stores.reader.counts,
+        "keyword index": lambda: keywords.view(stores.pointer(keywords.target)).mark,
+        "vector index": lambda: vectors.view(stores.pointer(vectors.target)).mark,
+        # Not through the cache, which would answer for a model that is gone.
+        "embedder": lambda: stores.embedder.embed_queries(["ok"]),
+    }
+    return HealthReport(
+        stores={name: _checked(check) for name, check in checks.items()},
+        conditions={f"{arm} index": str(breaker.condition) for arm, breaker in breakers.items()},
+        lag=_lag(stores),
+    )
+
+
+def _lag(stores: Stores) -> Mapping[str, Lag]:
+    if stores.figures is None:
+        return {}
+    targets = {
+        "keyword index": stores.keyword_index.target,
+        "vector index": stores.vector_index.target,
+    }
+    try:
+        return {name: stores.figures.lag(target) for name, target in targets.items()}
+    except ThreefoldError:
+        # The check of the records says what is wrong.
+        return {}
+
+
+def _checked(check: Callable[[], object]) -> str:
+    try:
+        check()
+    except ThreefoldError as error:
+        return f"{type(error).__name__}: {error}"
+    return "ok"

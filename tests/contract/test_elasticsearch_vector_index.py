@@ -1,0 +1,215 @@
+"""The vector index on a real Elasticsearch keeps the contract, with scores taken from the truth."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from memory_tool.adapters.elasticsearch_connection import ElasticsearchConnection
+from memory_tool.adapters.elasticsearch_generations import Copies, Generations
+from memory_tool.adapters.elasticsearch_layout import VectorLayout
+from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
+from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
+from memory_tool.bm25 import best_first
+from memory_tool.errors import Unavailable
+from memory_tool.model import EmbeddingSpace, MemoryId, Vector
+from memory_tool.port_values import ChangeRow, ForeignHistory, Patience, Pointer, TargetBase
+from memory_tool.ports import VectorIndex, VectorView
+from memory_tool.query import Candidate
+from tests.contract.elasticsearch_pairs import AnyCount, access_of
+from tests.contract.vector_history import (
+    STORE,
+    TARGET,
+    VectorHistory,
+    VectorPair,
+    axis,
+    memory_id,
+    places,
+    units,
+)
+from tests.contract.vector_index import VectorIndexContract
+from tests.contract.vector_target import VectorTargetContract
+from tests.services.elasticsearch import ElasticsearchServer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthfulView(VectorView):
+    """A view whose candidates get their scores from the truth, as the read path does it."""
+
+    view: VectorView
+    history: VectorHistory
+
+    @property
+    def remote(self) -> bool:
+        """See :attr:`memory_tool.ports.VectorView.remote`."""
+        return self.view.remote
+
+    @property
+    def mark(self) -> str | None:
+        """See :attr:`memory_tool.ports.VectorView.mark`."""
+        return self.view.mark
+
+    def clock(self, ns_id: int) -> int:
+        """See :meth:`memory_tool.ports.VectorView.clock`."""
+        return self.view.clock(ns_id)
+
+    def search(
+        self,
+        vector: Vector,
+        ns_ids: Sequence[int],
+        *,
+        depth: int,
+        within: frozenset[MemoryId] | None = None,
+    ) -> tuple[Candidate, ...]:
+        """See :meth:`memory_tool.ports.VectorView.search`."""
+        found = self.view.search(vector, ns_ids, depth=depth, within=within)
+        return self._scored(vector, found)[:depth]
+
+    def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
+        """See :meth:`memory_tool.ports.VectorView.scores`."""
+        return self._scored(vector, self.view.scores(vector, ids))
+
+    def _scored(self, vector: Vector, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        # What the truth does not have in this version would be dropped: its score means nothing.
+        embeddings = [self.history.embedding_of(place) for place in places(found)]
+        return best_first(
+            hit if embedding is None else hit._replace(score=float(embedding @ vector))
+            for hit, embedding in zip(found, embeddings, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthfulIndex(VectorIndex):
+    """An index of such views."""
+
+    index: VectorIndex
+    history: VectorHistory
+
+    @property
+    def target(self) -> str:
+        """See :attr:`memory_tool.ports.VectorIndex.target`."""
+        return self.index.target
+
+    def view(self, pointer: Pointer | None) -> TruthfulView:
+        """See :meth:`memory_tool.ports.VectorIndex.view`."""
+        return TruthfulView(view=self.index.view(pointer), history=self.history)
+
+    def close(self) -> None:
+        """See :meth:`memory_tool.ports.VectorIndex.close`."""
+        self.index.close()
+
+
+class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
+    """Elasticsearch."""
+
+    patience = Patience(rows=1_000, seconds=30.0)
+
+    @pytest.fixture
+    def pair(
+        self, history: VectorHistory, elasticsearch: ElasticsearchServer, index_prefix: str
+    ) -> Iterator[VectorPair]:
+        """An index and its target in a family of their own."""
+        connection = ElasticsearchConnection(access_of(elasticsearch))
+        generations = Generations(
+            connection, family=f"{index_prefix}-vector", copies=Copies(replicas=0)
+        )
+        index = ElasticsearchVectorIndex(
+            generations, target=TARGET, store=STORE, space=lambda: history.space
+        )
+        target = ElasticsearchTarget(
+            generations, name=TARGET, layout=VectorLayout(), log=history, figures=AnyCount()
+        )
+        yield VectorPair(
+            index=TruthfulIndex(index=index, history=history), target=target, history=history
+        )
+        connection.close()
+
+    def test_a_truth_without_vectors_makes_an_empty_index(self, pair: VectorPair) -> None:
+        """An index without vectors can't learn them: it is built anew once there are some."""
+        pair.history.space = None
+        pair.history.put(1, 1, None)
+        view = pair.fold()
+        assert (view.clock(1), view.search(axis(0, 16), [1], depth=5)) == (1, ())
+        pair.history.space = EmbeddingSpace(model="made", dimension=16)
+        pair.history.put(1, 1, axis(0, 16))
+        with pytest.raises(ForeignHistory):
+            pair.fold()
+        pair.target.reset()
+        assert len(pair.fold().search(axis(0, 16), [1], depth=5)) == 1
+
+    def test_a_batch_that_breaks_off_leaves_no_trace(self, pair: VectorPair) -> None:
+        """What it left lies above the clock, where the truth is asked; the next batch mends it."""
+        pair.history.put_all(1, units(5, 16))
+        pair.fold()
+        before = pair.history.published(TARGET)
+        pair.history.delete(1, 1)
+
+        def broken(rows: Iterator[ChangeRow]) -> Iterator[ChangeRow]:
+            yield from rows
+            raise Unavailable
+
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
+            torn = replace(batch, rows=broken(batch.rows))
+            with pytest.raises(Unavailable):
+                pair.target.apply(torn, pair.history)
+        assert pair.history.published(TARGET) == before
+        assert pair.target.base() == TargetBase(mark=batch.mark, clocks={1: 5})
+        assert pair.index.view(before).clock(1) == 5
+        assert len(pair.fold().search(axis(0, 16), [1], depth=9)) == 4
+
+    def test_a_switch_that_was_refused_changes_nothing(self, pair: VectorPair) -> None:
+        """The truth has the last word on which index is read."""
+        pair.history.put(1, 1, axis(0, 16))
+        pair.fold()
+        before = pair.history.published(TARGET)
+        pair.target.reset()
+        with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
+            pair.history.refusing = True
+            with pytest.raises(ForeignHistory):
+                pair.target.apply(batch, pair.history)
+        assert pair.history.published(TARGET) == before
+        assert len(pair.index.view(before).search(axis(0, 16), [1], depth=9)) == 1
+        pair.history.refusing = False
+        assert pair.target.base() == TargetBase(mark=batch.mark, clocks={1: 1})
+        assert pair.history.published(TARGET).generation > before.generation
+
+    def test_a_view_keeps_seeing_what_it_says_it_sees(self, pair: VectorPair) -> None:
+        """What was said before a batch holds after it, whatever else can be seen by then."""
+        pair.history.put(1, 1, axis(0, 16))
+        before = pair.fold()
+        first = (before.mark, before.clock(1))
+        pair.history.put(1, 2, axis(0, 16))
+        pair.fold()
+        assert (before.mark, before.clock(1)) == first
+        assert len(before.search(axis(0, 16), [1], depth=9)) == 2
+        assert before.clock(1) == 2
+
+    def test_searches_go_on_while_others_fold(self, pair: VectorPair) -> None:
+        """A search finds all that the clock of its own request says, and maybe more."""
+        vectors = units(120, 16)
+        pair.history.put_all(1, vectors[:20])
+        pair.fold()
+        finished = threading.Event()
+        wrong: list[str] = []
+
+        def search() -> None:
+            while not finished.is_set():
+                view = pair.index.view(pair.history.published(TARGET))
+                clock = view.clock(1)
+                found = view.search(vectors[clock - 1], [1], depth=200)
+                if len(found) < view.clock(1) or found[0].memory_id != memory_id(clock - 1):
+                    wrong.append(f"{len(found)} at {clock}")
+
+        threads = [threading.Thread(target=search) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for first in range(20, 120, 10):
+                pair.history.put_all(1, vectors[first : first + 10], first=first)
+                pair.fold()
+        finally:
+            finished.set()
+            for thread in threads:
+                thread.join()
+        assert wrong == []
