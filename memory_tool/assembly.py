@@ -1,6 +1,6 @@
 """What a tool is made of, and how its two paths are joined from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -8,6 +8,7 @@ from typing import Protocol
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
+from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.metrics import Metrics
 from memory_tool.model import EmbeddingSpace
 from memory_tool.overlay import OverlayMemo
@@ -35,8 +36,17 @@ from memory_tool.write_path import WritePath, WriteRules
 class Background(Protocol):
     """Whoever brings the indexes forward while callers read and write."""
 
+    @property
+    def targets(self) -> Mapping[str, Sequence[str]]:
+        """The targets, in the groups that one process at a time brings forward."""
+        ...
+
     def start(self) -> None:
-        """Begin. Called once."""
+        """Begin. Called once, or never by a process that leaves it to others."""
+        ...
+
+    def alive(self) -> bool:
+        """Whether it was started and goes on."""
         ...
 
     def wake(self) -> None:
@@ -44,23 +54,35 @@ class Background(Protocol):
         ...
 
     def distrust(self, target: str, reason: str) -> None:
-        """A search found an index that must be rebuilt."""
+        """A search found an index that must be rebuilt; whoever applies to it is told."""
         ...
 
-    def also(self, chore: Callable[[], int]) -> None:
-        """Do this too, as the only process of the folder; again at once while it did something."""
+    def also(self, duty: Duty) -> None:
+        """Do this too, for the store as a whole."""
         ...
 
     def hurry(self) -> None:
-        """A search found the indexes far behind."""
+        """A search found the indexes far behind; whoever applies to them is told."""
         ...
 
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process does it."""
         ...
 
+    def once(self, may_go_on: MayGoOn) -> Mapping[str, bool]:
+        """Apply everything, do what is due: for each group whether it was done here."""
+        ...
+
+    def do(self, kind: str, *, again: bool, may_go_on: MayGoOn) -> Mapping[str, Outcome]:
+        """Offer a kind of job for every group and do it here, unless another process does."""
+        ...
+
+    def stop(self) -> None:
+        """Stop after the batch at hand: others go on. May be called twice."""
+        ...
+
     def close(self) -> None:
-        """Stop. May be called twice."""
+        """Stop, but apply a large backlog first. May be called twice."""
         ...
 
 
@@ -72,7 +94,6 @@ class Stores:
         pointer: Which generation of a target is to be read, for health.
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
-        chores: What the holder of the folder does from time to time; each says whether it helped.
         background: Applies to the indexes; ``None`` when somebody else does.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
@@ -87,7 +108,6 @@ class Stores:
     pointer: Callable[[str], Pointer | None] = lambda _target: None
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
-    chores: tuple[Callable[[], int], ...] = ()
     background: Background | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()

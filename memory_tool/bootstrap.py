@@ -1,7 +1,7 @@
-"""The composition root of the hands: settings in, tool out. No other file knows the adapters."""
+"""The composition root of the hands: settings in, tool out. Only it and its parts know adapters."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -14,35 +14,23 @@ from memory_tool.adapters.hashing_embedder import HashingEmbedder
 from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
-from memory_tool.adapters.postgres_address import address_of, shown_address
-from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
-from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
-from memory_tool.adapters.postgres_change_log import PostgresChangeLog
-from memory_tool.adapters.postgres_connection import PostgresPool
-from memory_tool.adapters.postgres_migrations import check_schema, migrate
-from memory_tool.adapters.postgres_reader import PostgresRecordReader
-from memory_tool.adapters.postgres_record_store import PostgresRecordStore
-from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
-from memory_tool.errors import MissingExtra, SettingsError, Unavailable
-from memory_tool.index_jobs.applier import Applier
+from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
+from memory_tool.errors import MissingExtra, SettingsError
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.index_jobs.following import FolderTargets, background_of
+from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
 from memory_tool.ports import (
-    ChangeFigures,
     ChangeLog,
     Embedder,
-    Identified,
     IndexTarget,
     KeywordIndex,
-    RecordReader,
     RecordStore,
-    SpaceRegistry,
-    VectorGaps,
     VectorIndex,
 )
 from memory_tool.settings import Settings
@@ -63,44 +51,19 @@ class Given:
 
     A record store also has the ports RecordReader and SpaceRegistry; if it has ChangeLog too, the
     indexes follow it. An index that is also an :class:`~memory_tool.ports.IndexTarget` is fed from
-    the log. ``stores`` replaces everything.
+    the log, by one process of the data folder; ``shared_targets`` are fed by one process of all
+    hosts. ``stores`` replaces everything.
     """
 
     embedder: Embedder | None = None
     record_store: RecordStore | None = None
     vector_index: VectorIndex | None = None
     keyword_index: KeywordIndex | None = None
+    shared_targets: tuple[IndexTarget, ...] = ()
     stores: Stores | None = None
 
 
 NOTHING_GIVEN: Final = Given()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Database:
-    """The database as each of the three roles reaches it."""
-
-    app: str
-    worker: str
-    owner: str
-    shown: str
-    revive: Callable[[], None] | None = None
-    close: Callable[[], None] = lambda: None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Truth:
-    """The record store with its other doors; without a log the indexes are somebody else's care."""
-
-    records: RecordStore
-    reader: RecordReader
-    spaces: SpaceRegistry
-    log: ChangeLog | None
-    figures: ChangeFigures | None
-    gaps: VectorGaps | None
-    identity: str
-    shown: str
-    chores: tuple[Callable[[], int], ...] = ()
 
 
 def open_tool(
@@ -129,10 +92,10 @@ def open_tool(
     tool = MemoryTool(stores, settings, decide=decide)
     if stores.background is not None:
         if stores.gaps is not None:
-            stores.background.also(Backfill(stores.gaps, tool.complete).run)
-        for chore in stores.chores:
-            stores.background.also(chore)
-        stores.background.start()
+            fill = Backfill(stores.gaps, tool.complete).run_on
+            stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
+        if settings.applying:
+            stores.background.start()
     logger().info("opened", where=dict(stores.where))
     return tool
 
@@ -142,9 +105,9 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
     with ExitStack() as opened:
         if given.record_store is None:
             # First the server: where it runs as another user it makes the folder for both to enter.
-            truth = _postgres_truth(settings, opened, on_progress=on_progress)
+            truth = postgres_truth(settings, opened, on_progress=on_progress)
         else:
-            truth = _given_truth(given.record_store)
+            truth = given_truth(given.record_store)
         server = _elasticsearch(settings, truth)
         if server is not None:
             opened.callback(server.close)
@@ -152,100 +115,24 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
         return dataclasses.replace(stores, closing=(opened.pop_all().close,))
 
 
-def _postgres_truth(
-    settings: Settings, opened: ExitStack, *, on_progress: Callable[[str], None]
-) -> _Truth:
-    database = _database(settings, on_progress)
-    opened.callback(database.close)
-    if settings.migrate:
-        migrate(database.owner)
-    else:
-        check_schema(database.app)
-    app, worker = (
-        PostgresPool(
-            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
-        )
-        for address in (database.app, database.worker)
-    )
-    for pool in (app, worker):
-        pool.open()
-        opened.callback(pool.close)
-    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
-    return _Truth(
-        records=records,
-        reader=PostgresRecordReader(app, records),
-        spaces=records,
-        log=log,
-        figures=PostgresChangeFigures(worker),
-        gaps=log,
-        identity=log.identity(),
-        shown=database.shown,
-        chores=(log.forget_receipts,),
-    )
-
-
-def _given_truth(store: RecordStore) -> _Truth:
-    if not isinstance(store, RecordReader) or not isinstance(store, SpaceRegistry):
-        message = "a record_store also needs the ports RecordReader and SpaceRegistry"
-        raise SettingsError(message)
-    return _Truth(
-        records=store,
-        reader=store,
-        spaces=store,
-        log=store if isinstance(store, ChangeLog) else None,
-        figures=store if isinstance(store, ChangeFigures) else None,
-        gaps=store if isinstance(store, VectorGaps) else None,
-        identity=store.identity() if isinstance(store, Identified) else "",
-        shown=f"given ({type(store).__name__})",
-    )
-
-
-def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
-    url = settings.database_url
-    if url:
-        # A folder that can't be used is told before a server is asked.
-        open_folder(settings.data_dir)
-        return _Database(
-            app=address_of(url, Role.APP, given=url),
-            worker=address_of(url, Role.WORKER, given=settings.worker_database_url),
-            owner=address_of(url, Role.OWNER, given=settings.owner_database_url),
-            shown=shown_address(url),
-        )
-    server = EmbeddedPostgres(settings.data_dir, on_progress=on_progress)
-    try:
-        server.start()
-    except PostgresNotInstalled as error:
-        raise MissingExtra(str(error)) from error
-    except EmbeddedPostgresError as error:
-        raise Unavailable(str(error)) from error
-    return _Database(
-        app=server.conninfo(role=Role.APP),
-        worker=server.conninfo(role=Role.WORKER),
-        owner=server.conninfo(role=Role.OWNER),
-        shown="embedded PostgreSQL",
-        revive=server.ensure_running,
-        close=server.close,
-    )
-
-
-def _elasticsearch(settings: Settings, truth: _Truth) -> ElasticsearchIndexes | None:
+def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | None:
     if not settings.elasticsearch_url:
         return None
-    if truth.log is None or truth.figures is None:
+    if truth.following is None or truth.figures is None:
         message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
         raise SettingsError(message)
     return ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
 
 
 def _joined(
-    settings: Settings, given: Given, *, truth: _Truth, server: ElasticsearchIndexes | None
+    settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
 ) -> Stores:
     identity = open_folder(settings.data_dir)
     recorded = truth.spaces.active_space()
     embedder = given.embedder or _embedder(settings, recorded)
     if recorded is not None:
         check_space(recorded, embedder.space)
-    log = truth.log
+    log = truth.following.log if truth.following else None
     if log is None and (given.vector_index is None or given.keyword_index is None):
         message = "a record_store without the port ChangeLog needs both indexes to be given"
         raise SettingsError(message)
@@ -267,7 +154,6 @@ def _joined(
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
-        chores=truth.chores,
         background=_background(settings, given, truth=truth, indexes=parts),
         where={
             "records": truth.shown,
@@ -280,7 +166,7 @@ def _joined(
 
 
 def _vector_index(
-    settings: Settings, server: ElasticsearchIndexes | None, *, truth: _Truth, identity: str
+    settings: Settings, server: ElasticsearchIndexes | None, *, truth: Truth, identity: str
 ) -> VectorIndex:
     space = _Remembered(truth.spaces.active_space)
     if server is not None:
@@ -327,15 +213,37 @@ class _Indexes:
 
 
 def _background(
-    settings: Settings, given: Given, *, truth: _Truth, indexes: _Indexes
+    settings: Settings, given: Given, *, truth: Truth, indexes: _Indexes
 ) -> BackgroundApplier | None:
-    if truth.log is None:
+    if truth.following is None:
         return None
-    targets = [
-        *_keyword_targets(settings, given, truth=truth, indexes=indexes),
-        *_vector_targets(settings, given, truth=truth, indexes=indexes),
+    folder = FolderTargets(
+        name=f"folder:{indexes.identity}",
+        lease=FolderLease(settings.data_dir),
+        targets=[
+            *_keyword_targets(settings, given, indexes=indexes),
+            *_vector_targets(settings, given, log=truth.following.log, indexes=indexes),
+        ],
+        vector_index=indexes.vector_index,
+    )
+    shared = [
+        *_server_targets(settings, given, truth=truth, server=indexes.server),
+        *given.shared_targets,
     ]
-    return BackgroundApplier(Applier(truth.log, targets), FolderLease(settings.data_dir))
+    return background_of(truth.following, folder, shared=shared)
+
+
+def _server_targets(
+    settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
+) -> Iterator[IndexTarget]:
+    """The indexes on a server, which one process of all hosts brings forward."""
+    if server is None or truth.following is None or truth.figures is None:
+        return
+    log = truth.following.log
+    if given.keyword_index is None:
+        yield server.target("keyword", log=log, figures=truth.figures)
+    if given.vector_index is None and settings.vector_backend == "elasticsearch":
+        yield server.target("vector", log=log, figures=truth.figures)
 
 
 class _Remembered:
@@ -352,19 +260,18 @@ class _Remembered:
 
 
 def _vector_targets(
-    settings: Settings, given: Given, *, truth: _Truth, indexes: _Indexes
+    settings: Settings, given: Given, *, log: ChangeLog, indexes: _Indexes
 ) -> list[IndexTarget]:
-    log, server = truth.log, indexes.server
     if given.vector_index is not None:
         return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []
-    if server and log and truth.figures and settings.vector_backend == "elasticsearch":
-        return [server.target("vector", log=log, figures=truth.figures)]
+    if settings.vector_backend == "elasticsearch":
+        return []
     name = indexes.vector_index.target
     return [
         FaissTarget(
             settings.data_dir / "vectors",
             name=name,
-            pointer=lambda: log.pointer(name) if log else None,
+            pointer=lambda: log.pointer(name),
             policy=GraphPolicy(
                 above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
             ),
@@ -373,13 +280,11 @@ def _vector_targets(
     ]
 
 
-def _keyword_targets(
-    settings: Settings, given: Given, *, truth: _Truth, indexes: _Indexes
-) -> list[IndexTarget]:
+def _keyword_targets(settings: Settings, given: Given, *, indexes: _Indexes) -> list[IndexTarget]:
     if given.keyword_index is not None:
         return [given.keyword_index] if isinstance(given.keyword_index, IndexTarget) else []
-    if indexes.server and truth.log and truth.figures:
-        return [indexes.server.target("keyword", log=truth.log, figures=truth.figures)]
+    if indexes.server is not None:
+        return []
     from memory_tool.adapters.tantivy_target import TantivyTarget  # noqa: PLC0415 - extra `local`
 
     return [

@@ -13,8 +13,12 @@ def logger() -> structlog.stdlib.BoundLogger:
 
 
 def log_as_json(*, level: int = logging.INFO) -> None:
-    """Write events as one JSON object a line to standard error, Chinese readable."""
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(message)s")
+    """Write events as one JSON object a line to standard error, Chinese readable.
+
+    Of other libraries only warnings are passed on, as they are.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    logging.getLogger("threefold").setLevel(level)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -450,15 +450,3 @@ class VectorGaps(Protocol):
     def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
         """Live rows with a chunk that has none, grouped by namespace, at most ``limit``."""
         ...
-
-
-class Lease(Protocol):
-    """The right to apply to the targets of one data folder."""
-
-    def try_acquire(self) -> bool:
-        """Take it without waiting, or say ``False``; holding it already is ``True``."""
-        ...
-
-    def release(self) -> None:
-        """Give it back. Harmless when it isn't held."""
-        ...

@@ -57,6 +57,9 @@ class Settings:
         elasticsearch_bm25: The knobs of BM25 for each field, as ``words:1.2:0.75``: field, k1, b.
             Asks for a rebuild of the keyword index.
         vector_backend: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
+        applying: This process brings indexes forward and does jobs. Processes beside a worker of
+            the same data folder may leave it to that.
+        lease_seconds: How long the work of a process that died waits for another one.
         embedder: Name of the embedding model, ``offline``, ``hashing`` or ``openai:<model>``;
             empty means the recorded one, else ``offline``.
         embedder_url: Base address of an OpenAI-compatible endpoint.
@@ -105,6 +108,8 @@ class Settings:
     elasticsearch_refresh_seconds: float = 30.0
     elasticsearch_bm25: tuple[str, ...] = ()
     vector_backend: str = "faiss"
+    applying: bool = True
+    lease_seconds: float = 30.0
     embedder: str = ""
     embedder_url: str = ""
     embedder_key: str = dataclasses.field(default="", repr=False)

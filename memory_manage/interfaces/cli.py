@@ -9,7 +9,14 @@ from typing import Annotated, Final
 
 import typer
 
-from memory_manage.interfaces import cli_demo, cli_memories, cli_serve, cli_upkeep
+from memory_manage.interfaces import (
+    cli_demo,
+    cli_memories,
+    cli_rebuild,
+    cli_serve,
+    cli_upkeep,
+    cli_worker,
+)
 from memory_manage.interfaces.cli_errors import (
     BUG,
     OK,
@@ -31,6 +38,8 @@ _COMMANDS: Final = {
     "stats": cli_upkeep.stats,
     "doctor": cli_upkeep.doctor,
     "migrate": cli_upkeep.migrate,
+    "worker": cli_worker.worker,
+    "rebuild": cli_rebuild.rebuild,
     "serve": cli_serve.serve,
 }
 

@@ -1,14 +1,16 @@
-"""The folder of one host's embedded indexes: its identity, and the lease of its one applier."""
+"""One host: the folder of its indexes, the lease of their applier, the names of its processes."""
 
 import fcntl
 import os
 import re
 import secrets
+import socket
+import threading
 from pathlib import Path
 from typing import Final
 
 from memory_tool.errors import Corrupt, SettingsError
-from memory_tool.ports import Lease
+from memory_tool.job_ports import Lease
 
 _IDENTITY: Final = "folder-id"
 _IDENTITY_BYTES: Final = 8
@@ -53,30 +55,39 @@ def _write_once(file: Path, text: str) -> None:
         draft.unlink()
 
 
+def process_name() -> str:
+    """Host and process for people, and a random part that tells it from every other."""
+    return f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+
+
 class FolderLease(Lease):
     """A non-blocking flock on a file of the folder; the kernel frees it when its holder dies."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _LOCK
+        # Two threads would open the file twice, and each find it locked by the other.
+        self._lock = threading.Lock()
         self._descriptor: int | None = None
         self._pid = 0
 
     def try_acquire(self) -> bool:
-        """See :meth:`memory_tool.ports.Lease.try_acquire`."""
-        if self._descriptor is not None:
-            # A child of fork shares the descriptor, but not the right.
-            return self._pid == os.getpid()
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            return False
-        self._descriptor, self._pid = descriptor, os.getpid()
-        return True
+        """See :meth:`memory_tool.job_ports.Lease.try_acquire`."""
+        with self._lock:
+            if self._descriptor is not None:
+                # A child of fork shares the descriptor, but not the right.
+                return self._pid == os.getpid()
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                return False
+            self._descriptor, self._pid = descriptor, os.getpid()
+            return True
 
     def release(self) -> None:
-        """See :meth:`memory_tool.ports.Lease.release`."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """See :meth:`memory_tool.job_ports.Lease.release`."""
+        with self._lock:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None

@@ -68,12 +68,6 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
             ).fetchone()
         return bool(record and record[0])
 
-    def forget_receipts(self) -> int:
-        """Forget the answers kept under idempotency keys longer than seven days; always 0."""
-        with self._pool.connection() as connection:
-            connection.execute(statement("forget_receipts"))
-        return 0
-
     def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
         """See :meth:`memory_tool.ports.VectorGaps.without_vectors`."""
         with self._pool.connection() as connection:

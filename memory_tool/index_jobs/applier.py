@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from memory_tool.errors import Corrupt
+from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
 from memory_tool.port_values import ForeignHistory, Patience, TargetBase
 from memory_tool.ports import ChangeLog, IndexTarget
@@ -16,13 +17,17 @@ BATCH_ROWS: Final[Mapping[str, int]] = {"keyword": 2_000, "vector": 10_000_000}
 _EMPTY: Final = TargetBase(mark=None, clocks={})
 
 
+def _always() -> bool:
+    return True
+
+
 def _limit(kind: str, pending: int) -> int:
     # A batch reads past all that is pending: a tenth of it at a time keeps a rebuild linear.
     return max(BATCH_ROWS[kind], pending // 10)
 
 
 class Applier:
-    """Brings targets forward. Only the holder of the data folder's lease runs it. Thread safe."""
+    """Brings targets forward. Only the holder of their lease runs it. Thread safe."""
 
     def __init__(
         self,
@@ -38,30 +43,60 @@ class Applier:
         self._waiting_since: dict[str, float] = {}
         self._distrusted: dict[str, str] = {}
         self._rebuilding: set[str] = set()
+        self._rebuilt: set[str] = set()
         self._hurried = False
         self._lock = threading.Lock()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of the targets."""
+        return tuple(target.name for target in self._targets)
+
+    @property
+    def rebuilding(self) -> frozenset[str]:
+        """Targets that were reset and hold nothing yet."""
+        return frozenset(self._rebuilding)
 
     def distrust(self, target: str, reason: str) -> None:
         """Rebuild a target from nothing at the next run."""
         self._distrusted[target] = reason
 
-    def trust(self) -> None:
-        """Forget whom to distrust: another process applies now."""
-        self._distrusted.clear()
+    def trust(self) -> tuple[str, ...]:
+        """Forget whom to distrust, and name them: another process applies now."""
+        targets = tuple(self._distrusted)
+        for target in targets:
+            self._distrusted.pop(target, None)
+        return targets
 
     def hurry(self) -> None:
         """At the next run everything pending is due."""
         self._hurried = True
 
-    def run(self, *, force: bool = False) -> int:
+    def calm(self) -> bool:
+        """Forget a hurry, and say whether there was one: another process applies now."""
+        hurried, self._hurried = self._hurried, False
+        return hurried
+
+    def take_rebuilt(self) -> frozenset[str]:
+        """Targets that were rebuilt since this was asked last."""
+        rebuilt, self._rebuilt = self._rebuilt, set()
+        return frozenset(rebuilt)
+
+    def run(self, *, force: bool = False, may_go_on: MayGoOn = _always) -> int:
         """Apply what is due (everything with ``force``); the number of batches applied.
 
+        ``may_go_on`` is asked before each batch: a lease may have been lost, or the process be
+        about to end.
+
         Raises:
-            Unavailable: The record store can't be reached.
+            Unavailable: The record store, or a target, can't be reached.
         """
         with self._lock:
-            force, self._hurried = force or self._hurried, False
-            return sum(self._bring_forward(target, force=force) for target in self._targets)
+            force = self.calm() or force
+            return sum(
+                self._bring_forward(target, force=force, may_go_on=may_go_on)
+                for target in self._targets
+            )
 
     def close(self) -> None:
         """Let go of every target, so that the next holder of the lease can apply."""
@@ -71,21 +106,26 @@ class Applier:
 
     def lag(self) -> int:
         """Numbers that the furthest target still has before it."""
-        return max((self._log.pending(self._base(t).clocks) for t in self._targets), default=0)
+        bases = [self._base(target, _always) for target in self._targets]
+        return max((self._log.pending(base.clocks) for base in bases if base), default=0)
 
-    def _bring_forward(self, target: IndexTarget, *, force: bool) -> int:
-        if target.name in self._distrusted:
-            self._reset(target, self._distrusted.pop(target.name))
+    def _bring_forward(self, target: IndexTarget, *, force: bool, may_go_on: MayGoOn) -> int:
+        reason = self._distrusted.pop(target.name, None)
+        if reason is not None:
+            self._reset(target, reason, may_go_on=may_go_on)
         batches = 0
-        while True:
-            base = self._known_base(target)
+        while (base := self._known_base(target, may_go_on)) is not None:
             pending = self._log.pending(base.clocks)
-            if not self._is_due(target.name, target.patience, pending=pending, force=force):
-                return batches
-            if not self._apply(target, base, pending=pending):
-                return batches
+            if pending == 0:
+                self._note_whole(target.name)
+            due = self._is_due(target.name, target.patience, pending=pending, force=force)
+            if not (due and may_go_on()):
+                break
+            if not self._apply(target, base, pending=pending, may_go_on=may_go_on):
+                break
             batches += 1
             self._waiting_since.pop(target.name, None)
+        return batches
 
     def _is_due(self, name: str, patience: Patience, *, pending: int, force: bool) -> bool:
         if pending == 0:
@@ -96,40 +136,52 @@ class Applier:
         hurry = force or name in self._rebuilding
         return hurry or pending >= patience.rows or self._clock() - since >= patience.seconds
 
-    def _known_base(self, target: IndexTarget) -> TargetBase:
-        base = self._base(target)
-        if base.mark is None or self._log.knows(target.name, base.mark):
+    def _known_base(self, target: IndexTarget, may_go_on: MayGoOn) -> TargetBase | None:
+        base = self._base(target, may_go_on)
+        if base is None or base.mark is None or self._log.knows(target.name, base.mark):
             return base
         # Nothing may be pending though all is wrong: a restored store has the same numbers again.
-        self._reset(target, "its mark is of another history")
-        return _EMPTY
+        return self._reset(target, "its mark is of another history", may_go_on=may_go_on)
 
-    def _base(self, target: IndexTarget) -> TargetBase:
+    def _base(self, target: IndexTarget, may_go_on: MayGoOn) -> TargetBase | None:
         try:
             return target.base()
         except Corrupt as error:
-            self._reset(target, str(error))
-            return _EMPTY
+            return self._reset(target, str(error), may_go_on=may_go_on)
 
-    def _apply(self, target: IndexTarget, base: TargetBase, *, pending: int) -> bool:
+    def _apply(
+        self, target: IndexTarget, base: TargetBase, *, pending: int, may_go_on: MayGoOn
+    ) -> bool:
         try:
             with self._log.changes(
                 target.name, target.kind, base=base, limit=_limit(target.kind, pending)
             ) as batch:
                 target.apply(batch, self._log)
         except ForeignHistory as error:
-            self._reset(target, str(error))
-            return base.mark is not None
+            return (
+                self._reset(target, str(error), may_go_on=may_go_on) is not None
+                and base.mark is not None
+            )
         except Corrupt as error:
-            self._reset(target, str(error))
+            self._reset(target, str(error), may_go_on=may_go_on)
             return False
-        self._rebuilding.discard(target.name)
+        self._note_whole(target.name)
         # What was said of it while it was rebuilt was said of its predecessor.
         self._distrusted.pop(target.name, None)
         logger().info("applied", target=target.name, pending=pending)
         return True
 
-    def _reset(self, target: IndexTarget, reason: str) -> None:
+    def _note_whole(self, name: str) -> None:
+        if name in self._rebuilding:
+            self._rebuilding.discard(name)
+            self._rebuilt.add(name)
+
+    def _reset(self, target: IndexTarget, reason: str, *, may_go_on: MayGoOn) -> TargetBase | None:
+        """Empty the target, and return its base; ``None`` when it isn't ours any more."""
+        # Whoever lost the lease may find what its successor did, and must not undo it.
+        if not may_go_on():
+            return None
         logger().warning("target_reset", target=target.name, reason=reason)
         self._rebuilding.add(target.name)
         target.reset()
+        return _EMPTY

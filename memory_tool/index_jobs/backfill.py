@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
 from memory_tool.model import StoredRow
 from memory_tool.ports import VectorGaps
@@ -25,3 +26,8 @@ class Backfill:
         if done:
             logger().info("applied", target="missing vectors", pending=done)
         return done
+
+    def run_on(self, may_go_on: MayGoOn) -> None:
+        """Batch after batch, while they help."""
+        while may_go_on() and self.run():
+            pass

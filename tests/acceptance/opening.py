@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -95,15 +97,24 @@ class OwnStore:
 
     def indexed(self) -> Indexed:
         """What the indexes of the first data folder hold, read from their files."""
-        vectors, keywords = self.index_folders()
+        vectors, _ = self.index_folders()
         newest = max(vectors.glob("gen-*/manifest.json"), key=lambda path: path.parent.name)
         manifest = json.loads(newest.read_text(encoding="utf-8"))
-        index = TantivyKeywordIndex(keywords, target="a reader", tokeniser=TOKENISER_VERSION)
-        counted = index.view().term_documents([CANARY, ""])
-        index.close()
+        counted = self._term_documents(CANARY, "")
         return Indexed(
             vectors=manifest["rows"], chunks=counted[""], canaries=counted.get(CANARY, 0)
         )
+
+    def keyword_chunks(self) -> int:
+        """How many chunks the keyword index of the first data folder holds, if there is one."""
+        return self._term_documents("").get("", 0)
+
+    def _term_documents(self, *terms: str) -> Mapping[str, int]:
+        keywords = self.index_folders()[1]
+        index = TantivyKeywordIndex(keywords, target="a reader", tokeniser=TOKENISER_VERSION)
+        counted = index.view().term_documents(terms)
+        index.close()
+        return counted
 
     def open(self, name: str = "one", /, **arguments: Any) -> MemoryManage:  # noqa: ANN401 - those of MemoryManage.open
         """Open it here; the test closes it."""
@@ -111,9 +122,41 @@ class OwnStore:
             on_progress=lambda _line: None, **{**self._settings(name), **arguments}
         )
 
-    def other_process(self, name: str = "one") -> contextlib.AbstractContextManager[OtherProcess]:
+    def other_process(
+        self, name: str = "one", /, **settings: str
+    ) -> contextlib.AbstractContextManager[OtherProcess]:
         """Open it in another process."""
-        return other_process(self._settings(name))
+        return other_process({**self._settings(name), **settings})
+
+    def command(self, *arguments: str, name: str = "one") -> "subprocess.CompletedProcess[str]":
+        """Run ``threefold`` on it until it ends."""
+        return subprocess.run(
+            self._command(arguments, name), capture_output=True, text=True, check=False
+        )
+
+    @contextlib.contextmanager
+    def worker(self, name: str = "one") -> "Iterator[subprocess.Popen[str]]":
+        """A ``threefold worker`` that has said that it runs; ended at the end."""
+        command = self._command(["worker"], name)
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as child:
+            try:
+                if child.stdout is None or not child.stdout.readline():
+                    message = "the worker said nothing"
+                    raise RuntimeError(message)
+                yield child
+            finally:
+                child.terminate()
+                child.wait()
+
+    def _command(self, arguments: Iterable[str], name: str) -> list[str]:
+        variables = {
+            f"THREEFOLD_{setting.upper()}": value for setting, value in self._settings(name).items()
+        }
+        settings = [f"{variable}={value}" for variable, value in variables.items()]
+        threefold = [sys.executable, "-m", "memory_manage.interfaces.cli"]
+        return ["env", *settings, *threefold, *arguments]
 
     def _settings(self, name: str) -> dict[str, Any]:
         settings = {"data_dir": str(self.data_dir(name)), "embedder": "hashing", **self.settings}

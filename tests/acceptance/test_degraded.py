@@ -158,12 +158,12 @@ def test_no_index_can_show_what_may_not_be_seen(own_store: OwnStore, database: D
         assert found(memory, "anything", user_id="u", filters={"pinned": True}) == set()
 
 
-def test_an_outdated_hit_is_dropped(own_store: OwnStore) -> None:
+def test_an_outdated_hit_is_dropped(own_store: OwnStore, database: Database) -> None:
     """A hit of an older version scored a text that is no longer there."""
     vectors, keywords = LyingIndex("a vector index"), LyingIndex("a keyword index")
     with own_store.open(vector_index=vectors, keyword_index=keywords) as memory:
         id_ = memory.add("the old text", user_id="u").id
-        old = [item for item in lie(memory, [id_]) if item.version == 1]
+        old = [item for item in lie(database, [id_]) if item.version == 1]
         vectors.candidates, keywords.candidates = old, old
         assert found(memory, "text", user_id="u") == {"the old text"}
         memory.update(id_, content="a new text", user_id="u")

@@ -1,5 +1,7 @@
 """The same memory on servers: with two addresses changed nothing else changes."""
 
+import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -99,3 +101,45 @@ def test_reopening_goes_on_where_it_was(server_store: OwnStore) -> None:
     with server_store.open("another host") as memory:
         assert ids(memory.search("kites", user_id="u", on_degraded="raise")) == [written]
         assert memory.health().lag["keyword index"]["rows"] == 0
+
+
+def test_workers_of_two_hosts_share_the_indexes(
+    server_store: OwnStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One applies, the other takes over when it is killed; a web process only reads and writes."""
+    monkeypatch.setenv("THREEFOLD_LEASE_SECONDS", "3")
+    monkeypatch.setenv("THREEFOLD_ELASTICSEARCH_REFRESH_SECONDS", "1")
+    with (
+        server_store.open("web", applying=False) as memory,
+        server_store.worker("one") as first,
+        server_store.worker("two"),
+    ):
+        mine = memory.scoped(user_id="u")
+        mine.add_many(["a letter about kites", "a letter about boats"])
+        wait_for_indexes(memory)
+        first.kill()
+        first.wait()
+        mine.add("a letter about trains")
+        wait_for_indexes(memory)
+        assert outcomes_of_rebuild(server_store) == {"left to another process"}
+        letters = {"a letter about kites", "a letter about boats", "a letter about trains"}
+        while outcomes_of_rebuild(server_store) != {"done before"}:
+            assert seen(mine, "letter") == letters
+        assert seen(mine, "letter") == letters
+        assert mine.search("letter").degraded == ()
+
+
+def outcomes_of_rebuild(store: OwnStore) -> set[str]:
+    """What a timer on a third host is told of the indexes on the server."""
+    finished = store.command("rebuild", "--full", "--json", name="three")
+    assert finished.returncode == 0, finished.stderr
+    groups = json.loads(finished.stdout)["groups"]
+    return {group["outcome"] for group in groups if group["group"].startswith("elasticsearch:")}
+
+
+def wait_for_indexes(memory: MemoryManage) -> None:
+    """Until the server's index holds all that was written; the end is for a broken promise."""
+    end = time.monotonic() + 60
+    while memory.health().lag["keyword index"]["rows"]:
+        assert time.monotonic() < end, memory.health().lag
+        time.sleep(0.2)

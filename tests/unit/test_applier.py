@@ -1,5 +1,6 @@
 """When targets are brought forward, and when they start anew."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -103,6 +104,44 @@ def test_whoever_has_no_lease_forgets_its_distrust(host: Host) -> None:
     host.applier.run()
 
     assert host.folder.state.mark == before
+
+
+def test_a_lost_lease_is_noticed_before_the_next_batch(host: Host) -> None:
+    """Two that apply to one target in turns would each find the other's work in the way."""
+    host.write(2_500)
+    asked: list[int] = []
+
+    def may_go_on() -> bool:
+        asked.append(host.applied)
+        return len(asked) == 1
+
+    assert host.applier.run(force=True, may_go_on=may_go_on) == 1
+    assert asked == [0, 2_000]
+    assert host.applied == 2_000
+
+
+def test_whoever_lost_the_lease_resets_nothing(host: Host) -> None:
+    """What looks like another history may be what the successor wrote."""
+    host.write(3)
+    host.applier.run(force=True)
+    before = host.folder.state
+    host.store.commit(commit_of([put(new_id())]))
+    host.truth.state = dataclasses.replace(host.truth.state, marks=frozenset())
+    host.applier.distrust(TARGET, "damaged")
+
+    assert host.applier.run(force=True, may_go_on=lambda: False) == 0
+    assert host.folder.state == before
+    assert host.applier.rebuilding == frozenset()
+
+
+def test_a_rebuild_of_an_empty_store_ends(host: Host) -> None:
+    """Nothing to apply is all applied: nobody must wait for a first batch."""
+    host.applier.distrust(TARGET, "asked for")
+    host.applier.run(force=True)
+
+    assert host.applier.rebuilding == frozenset()
+    assert host.applier.take_rebuilt() == {TARGET}
+    assert host.applier.take_rebuilt() == frozenset()
 
 
 def test_a_back_fill_takes_one_batch_a_call(host: Host) -> None:

@@ -43,6 +43,8 @@ COMMANDS: Final = (
     "stats",
     "doctor",
     "migrate",
+    "worker",
+    "rebuild",
     "serve",
 )
 HEAVY: Final = (

@@ -317,6 +317,96 @@ ORDER BY random() LIMIT %(bound)s
 -- Answers under idempotency keys live seven days.
 DELETE FROM threefold.idempotency WHERE created_at < now() - interval '7 days'
 
+-- name: take_lease
+-- Take a lease or renew it; says whether it is held. Writes nothing while somebody else holds it, nor
+-- while it is ours and fresh: looking costs no commit.
+WITH fresh AS (
+    SELECT FROM threefold.lease
+    WHERE name = %(name)s AND holder = %(holder)s
+      AND expires > clock_timestamp() + make_interval(secs => %(seconds)s * 0.6)
+), taken AS (
+    INSERT INTO threefold.lease AS l (name, holder, expires)
+    SELECT %(name)s, %(holder)s, clock_timestamp() + make_interval(secs => %(seconds)s)
+    WHERE NOT EXISTS (SELECT FROM fresh)
+      AND NOT EXISTS (SELECT FROM threefold.lease other WHERE other.name = %(name)s
+                      AND other.holder <> %(holder)s AND other.expires > clock_timestamp())
+    ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+    WHERE l.holder = excluded.holder OR l.expires <= clock_timestamp()
+    RETURNING name
+)
+SELECT EXISTS (SELECT FROM fresh) OR EXISTS (SELECT FROM taken)
+
+-- name: release_lease
+-- Give a lease back.
+DELETE FROM threefold.lease WHERE name = %(name)s AND holder = %(holder)s
+
+-- name: offer_job
+-- Put down the job of a period, unless it is there; says whether it is done.
+WITH new AS (
+    INSERT INTO threefold.job (kind, target, period) VALUES (%(kind)s, %(target)s, %(period)s)
+    ON CONFLICT DO NOTHING
+)
+SELECT EXISTS (SELECT FROM threefold.job WHERE kind = %(kind)s AND target = %(target)s
+               AND period = %(period)s AND state = 'done')
+
+-- name: claim_job
+-- An open job that nobody holds, with a lease on it. Two that look at once take different rows; one
+-- that looks at an older snapshot than the claim of another is refused by the lease.
+WITH open AS (
+    SELECT j.kind, j.target, j.period, concat_ws('/', 'job', j.kind, j.target, j.period) AS lease
+    FROM threefold.job j
+    WHERE j.state = 'offered' AND j.changed_at <= clock_timestamp()
+      AND (j.kind, j.target) IN (SELECT * FROM unnest(%(kinds)s::text[], %(targets)s::text[]))
+      AND NOT EXISTS (
+          SELECT FROM threefold.lease l
+          WHERE l.name = concat_ws('/', 'job', j.kind, j.target, j.period)
+            AND l.expires > clock_timestamp())
+    ORDER BY j.period DESC LIMIT 1 FOR UPDATE OF j SKIP LOCKED
+), held AS (
+    INSERT INTO threefold.lease AS l (name, holder, expires)
+    SELECT lease, %(holder)s, clock_timestamp() + make_interval(secs => %(seconds)s) FROM open
+    ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires = excluded.expires
+    WHERE l.expires <= clock_timestamp()
+    RETURNING name
+)
+SELECT open.kind, open.target, open.period, open.lease FROM open JOIN held ON held.name = open.lease
+
+-- name: finish_jobs
+-- The open periods of a kind are done.
+UPDATE threefold.job SET state = 'done', changed_at = clock_timestamp()
+WHERE kind = %(kind)s AND target = %(target)s AND state = 'offered'
+
+-- name: put_off_job
+-- Nobody is to try it again within a minute.
+UPDATE threefold.job SET changed_at = clock_timestamp() + interval '1 minute'
+WHERE kind = %(kind)s AND target = %(target)s AND period = %(period)s AND state = 'offered'
+
+-- name: forget_jobs
+-- Done jobs are kept for two days, longer than any trigger is late; open ones that nobody does, a week.
+DELETE FROM threefold.job
+WHERE changed_at < now() - CASE state WHEN 'done' THEN interval '2 days' ELSE interval '7 days' END
+
+-- name: forget_leases
+-- Leases that nobody came back for.
+DELETE FROM threefold.lease WHERE expires < now() - interval '1 day'
+
+-- name: note_seen
+-- These targets have a living holder.
+UPDATE threefold.index_target SET seen_at = now() WHERE target = ANY (%(targets)s::text[])
+
+-- name: retire_targets
+-- Targets unseen for a day, with all that the store knew of them.
+WITH gone AS (
+    DELETE FROM threefold.index_target WHERE seen_at < now() - interval '24 hours' RETURNING target
+), marks AS (
+    DELETE FROM threefold.index_mark k USING gone WHERE k.target = gone.target
+), progress AS (
+    DELETE FROM threefold.index_progress p USING gone WHERE p.target = gone.target
+), letters AS (
+    DELETE FROM threefold.dead_letter d USING gone WHERE d.target = gone.target
+)
+SELECT target FROM gone ORDER BY target
+
 -- name: undelivered
 -- Rows that a target can't take, in the version that it refused, with their chunks.
 SELECT d.target, m.ns_id, m.hex, m.nseq, m.vector_nseq, m.keyword_nseq, true, m.extra, k.*

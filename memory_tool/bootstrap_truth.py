@@ -1,0 +1,156 @@
+"""The part of the composition root that opens the truth, and all that follows from it."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from memory_tool.adapters.host_folder import open_folder, process_name
+from memory_tool.adapters.in_memory_jobs import InMemoryJobs
+from memory_tool.adapters.postgres_address import address_of, shown_address
+from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
+from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
+from memory_tool.adapters.postgres_change_log import PostgresChangeLog
+from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_jobs import PostgresJobs
+from memory_tool.adapters.postgres_lease import PostgresLease
+from memory_tool.adapters.postgres_migrations import check_schema, migrate
+from memory_tool.adapters.postgres_reader import PostgresRecordReader
+from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
+from memory_tool.errors import MissingExtra, SettingsError, Unavailable
+from memory_tool.index_jobs.following import Following
+from memory_tool.job_values import STORE, Duty
+from memory_tool.ports import (
+    ChangeFigures,
+    ChangeLog,
+    Identified,
+    RecordReader,
+    RecordStore,
+    SpaceRegistry,
+    VectorGaps,
+)
+from memory_tool.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Database:
+    """The database as each of the three roles reaches it."""
+
+    app: str
+    worker: str
+    owner: str
+    shown: str
+    revive: Callable[[], None] | None = None
+    close: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """The record store with its other doors; without a log the indexes are somebody else's care."""
+
+    records: RecordStore
+    reader: RecordReader
+    spaces: SpaceRegistry
+    following: Following | None
+    figures: ChangeFigures | None
+    gaps: VectorGaps | None
+    identity: str
+    shown: str
+
+
+def postgres_truth(
+    settings: Settings, opened: ExitStack, *, on_progress: Callable[[str], None]
+) -> Truth:
+    """The PostgreSQL that the settings name, embedded or a server; ``opened`` closes it."""
+    database = _database(settings, on_progress)
+    opened.callback(database.close)
+    if settings.migrate:
+        migrate(database.owner)
+    else:
+        check_schema(database.app)
+    app, worker = (
+        PostgresPool(
+            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
+        )
+        for address in (database.app, database.worker)
+    )
+    for pool in (app, worker):
+        pool.open()
+        opened.callback(pool.close)
+    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
+    return Truth(
+        records=records,
+        reader=PostgresRecordReader(app, records),
+        spaces=records,
+        following=_following(settings, log, pool=worker),
+        figures=PostgresChangeFigures(worker),
+        gaps=log,
+        identity=log.identity(),
+        shown=database.shown,
+    )
+
+
+def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
+    holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
+    forget = Duty(
+        kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
+    )
+    return Following(
+        log=log,
+        jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
+        registry=upkeep,
+        lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
+        duties=(forget,),
+    )
+
+
+def given_truth(store: RecordStore) -> Truth:
+    """A record store that the caller brings.
+
+    Raises:
+        SettingsError: It lacks a port.
+    """
+    if not isinstance(store, RecordReader) or not isinstance(store, SpaceRegistry):
+        message = "a record_store also needs the ports RecordReader and SpaceRegistry"
+        raise SettingsError(message)
+    return Truth(
+        records=store,
+        reader=store,
+        spaces=store,
+        following=(
+            Following(log=store, jobs=InMemoryJobs()) if isinstance(store, ChangeLog) else None
+        ),
+        figures=store if isinstance(store, ChangeFigures) else None,
+        gaps=store if isinstance(store, VectorGaps) else None,
+        identity=store.identity() if isinstance(store, Identified) else "",
+        shown=f"given ({type(store).__name__})",
+    )
+
+
+def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
+    url = settings.database_url
+    if url:
+        # A folder that can't be used is told before a server is asked.
+        open_folder(settings.data_dir)
+        return _Database(
+            app=address_of(url, Role.APP, given=url),
+            worker=address_of(url, Role.WORKER, given=settings.worker_database_url),
+            owner=address_of(url, Role.OWNER, given=settings.owner_database_url),
+            shown=shown_address(url),
+        )
+    server = EmbeddedPostgres(settings.data_dir, on_progress=on_progress)
+    try:
+        server.start()
+    except PostgresNotInstalled as error:
+        raise MissingExtra(str(error)) from error
+    except EmbeddedPostgresError as error:
+        raise Unavailable(str(error)) from error
+    return _Database(
+        app=server.conninfo(role=Role.APP),
+        worker=server.conninfo(role=Role.WORKER),
+        owner=server.conninfo(role=Role.OWNER),
+        shown="embedded PostgreSQL",
+        revive=server.ensure_running,
+        close=server.close,
+    )
