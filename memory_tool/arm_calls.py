@@ -1,7 +1,8 @@
 """Asking the arms of a search: side by side, each within its deadline, none that is down."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias, TypeGuard
@@ -78,9 +79,23 @@ class ArmCalls:
         for arms, call, elsewhere in calls:
             if not elsewhere:
                 proposed.update(self._outcome(opened, arms, call=call))
+        end = time.monotonic() + self.seconds
         for arms, future in waiting:
-            proposed.update(self._outcome(opened, arms, call=partial(future.result, self.seconds)))
+            proposed.update(self._outcome(opened, arms, call=partial(_result, future, by=end)))
         return proposed
+
+    def clocks(self, opened: Opened, ns_ids: Sequence[int]) -> Mapping[int, int]:
+        """The number of each namespace above which some index misses rows.
+
+        An index that can't say where it stands is done without.
+        """
+        known: list[Mapping[int, int]] = []
+        for arm, view in opened.views().items():
+            try:
+                known.append({ns_id: view.clock(ns_id) for ns_id in ns_ids})
+            except (Corrupt, Unavailable) as error:
+                self.give_up(opened, arm, error=error)
+        return {ns_id: min((clocks[ns_id] for clocks in known), default=0) for ns_id in ns_ids}
 
     def give_up(self, opened: Opened, arm: Arm, *, error: Exception) -> None:
         """Do without an arm's index, and note what that says of it."""
@@ -131,6 +146,17 @@ class ArmCalls:
         for arm in arms:
             self.breakers[arm].succeeded()
         return dict(zip(arms, found, strict=True))
+
+
+def _result(
+    future: "Future[Sequence[Sequence[Candidate]]]", *, by: float
+) -> Sequence[Sequence[Candidate]]:
+    try:
+        return future.result(max(0.0, by - time.monotonic()))
+    except TimeoutError:
+        # What did not even begin would only keep the next ones waiting.
+        future.cancel()
+        raise
 
 
 def _joined(vector: VectorView | None, keyword: KeywordView) -> TypeGuard[JointSearch]:

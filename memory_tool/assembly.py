@@ -94,11 +94,12 @@ class Stores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What both paths of one tool use."""
+    """What both paths of one tool use; ``arms`` runs calls of indexes only."""
 
     settings: Settings
     embedder: Embedder
     executor: Executor
+    arms: Executor
     metrics: Metrics
     breakers: Mapping[Arm, Breaker]
 
@@ -140,7 +141,7 @@ def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
             calls=ArmCalls(
                 vector_index=stores.vector_index,
                 keyword_index=stores.keyword_index,
-                executor=shared.executor,
+                executor=shared.arms,
                 seconds=settings.arm_seconds,
                 breakers=shared.breakers,
                 distrust=background.distrust if background else lambda _target, _reason: None,

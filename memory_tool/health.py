@@ -7,7 +7,6 @@ from memory_tool.assembly import Stores
 from memory_tool.breaker import Breaker
 from memory_tool.errors import ThreefoldError
 from memory_tool.port_values import Lag
-from memory_tool.query import Arm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +15,8 @@ class HealthReport:
 
     Attributes:
         stores: ``ok`` or what is wrong, for each store, asked just now.
-        conditions: How each index did in the searches of this process: up, suspect, down or
-            catching up.
+        conditions: How each index and the embedder did in the calls of this process: up, suspect,
+            down or catching up.
         lag: How far each index is behind; searches see what it misses all the same.
     """
 
@@ -26,7 +25,7 @@ class HealthReport:
     lag: Mapping[str, Lag]
 
 
-def look_at(stores: Stores, breakers: Mapping[Arm, Breaker]) -> HealthReport:
+def look_at(stores: Stores, breakers: Mapping[str, Breaker]) -> HealthReport:
     """Ask each store whether it answers."""
     keywords, vectors = stores.keyword_index, stores.vector_index
     checks: Mapping[str, Callable[[], object]] = {
@@ -38,7 +37,7 @@ def look_at(stores: Stores, breakers: Mapping[Arm, Breaker]) -> HealthReport:
     }
     return HealthReport(
         stores={name: _checked(check) for name, check in checks.items()},
-        conditions={f"{arm} index": str(breaker.condition) for arm, breaker in breakers.items()},
+        conditions={part: str(breaker.condition) for part, breaker in breakers.items()},
         lag=_lag(stores),
     )
 

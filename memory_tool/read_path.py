@@ -134,7 +134,7 @@ class ReadPath:
         """The answer of this depth, and whether a deeper search might find more."""
         memo = self._parts.memo
         calls = self._parts.calls
-        floors = {ns_id: opened.floor(ns_id) for ns_id in asked.ns_ids}
+        floors = calls.clocks(opened, asked.ns_ids)
         whole = len(opened.views()) == len(Arm)
         started = memo.start(view.incarnation, floors, whole=whole)
         opening = Opening(

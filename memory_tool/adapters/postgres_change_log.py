@@ -123,7 +123,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
             connection.execute(statement("be_patient"))
-            _check_known(connection, target, base)
+            _check_known(connection, target, base=base)
             mark = self._new_mark(target, of=connection)
             yield _batch(connection, kind, mark=mark, base=base, limit=limit)
 
@@ -202,7 +202,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         return cast("tuple[str]", row)[0]
 
 
-def _check_known(connection: Connection, target: str, base: TargetBase) -> None:
+def _check_known(connection: Connection, target: str, *, base: TargetBase) -> None:
     if base.mark is None:
         return
     known = {"target": target, "mark": base.mark}

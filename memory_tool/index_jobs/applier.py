@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from memory_tool.errors import Corrupt
+from memory_tool.breaker import Breaker, Condition
+from memory_tool.errors import Corrupt, ThreefoldError
 from memory_tool.log import logger
 from memory_tool.port_values import ForeignHistory, Patience, TargetBase
 from memory_tool.ports import ChangeLog, IndexTarget
@@ -39,6 +40,8 @@ class Applier:
         self._distrusted: dict[str, str] = {}
         self._rebuilding: set[str] = set()
         self._hurried = False
+        # One failure is enough to let a target rest: nobody waits for it, as a search would.
+        self._breakers = {t.name: Breaker(failures=1, clock=clock) for t in self._targets}
         self._lock = threading.Lock()
 
     def distrust(self, target: str, reason: str) -> None:
@@ -54,14 +57,47 @@ class Applier:
         self._hurried = True
 
     def run(self, *, force: bool = False) -> int:
-        """Apply what is due (everything with ``force``); the number of batches applied.
+        """Apply what is due; the number of batches applied.
+
+        A target that fails keeps no other one from going on. It rests, longer with each failure,
+        before it is tried again.
+
+        Args:
+            force: Apply everything, to targets that rest too, and tell what went wrong.
 
         Raises:
-            Unavailable: The record store can't be reached.
+            ThreefoldError: With ``force``: what the first of the targets failed with.
         """
         with self._lock:
-            force, self._hurried = force or self._hurried, False
-            return sum(self._bring_forward(target, force=force) for target in self._targets)
+            hurried, self._hurried = self._hurried, False
+            applied, failures = 0, []
+            for target in self._targets:
+                if not force and not self._breakers[target.name].allows():
+                    continue
+                try:
+                    applied += self._bring_forward(target, force=force or hurried)
+                except Exception as error:  # noqa: BLE001 - the others must go on, whatever it is
+                    self._let_rest(target.name, error)
+                    failures.append(error)
+            if force and failures:
+                raise failures[0]
+            return applied
+
+    def _let_rest(self, name: str, error: Exception) -> None:
+        breaker = self._breakers[name]
+        if breaker.condition is not Condition.DOWN:
+            # Said once, not with each try. Where it failed is worth knowing of our own faults only.
+            fault = not isinstance(error, ThreefoldError | OSError)
+            reason = f"{type(error).__name__}: {error}"
+            logger().warning("target_failed", target=name, reason=reason, exc_info=fault)
+        breaker.failed()
+
+    def _note_success(self, name: str) -> None:
+        breaker = self._breakers[name]
+        if breaker.condition is Condition.DOWN:
+            logger().info("target_recovered", target=name)
+        breaker.succeeded()
+        breaker.caught_up()
 
     def close(self) -> None:
         """Let go of every target, so that the next holder of the lease can apply."""
@@ -81,6 +117,7 @@ class Applier:
             base = self._known_base(target)
             pending = self._log.pending(base.clocks)
             if not self._is_due(target.name, target.patience, pending=pending, force=force):
+                self._note_success(target.name)
                 return batches
             if not self._apply(target, base, pending=pending):
                 return batches
@@ -122,6 +159,8 @@ class Applier:
             return base.mark is not None
         except Corrupt as error:
             self._reset(target, str(error))
+            # The next attempt may end the same way: then it is the server that won't have it.
+            self._let_rest(target.name, error)
             return False
         self._rebuilding.discard(target.name)
         # What was said of it while it was rebuilt was said of its predecessor.

@@ -92,14 +92,19 @@ class BackgroundApplier:
                 else:
                     # Who holds the lease meets the same damage in its own searches.
                     self._applier.trust()
+            except ThreefoldError as error:
+                logger().warning("job_failed", job="apply", reason=str(error))
             except Exception:  # noqa: BLE001 - the loop must outlive any one failure
                 logger().exception("job_failed", job="apply")
 
     def _do_chores(self) -> None:
         if time.monotonic() < self._chores_at:
             return
+        # Should one of them fail, the others come with the next round as well.
+        self._chores_at = time.monotonic() + CHORE_SECONDS
         helped = [chore() for chore in self._chores if not self._closing.is_set()]
-        self._chores_at = time.monotonic() + (0 if any(helped) else CHORE_SECONDS)
+        if any(helped):
+            self._chores_at = 0.0
 
     def _wait(self) -> bool:
         if self._woken.wait(POLL_SECONDS) and not self._closing.is_set():
