@@ -68,7 +68,7 @@ class Stores:
     """Everything that a tool works with, made by a composition root or by a test.
 
     Attributes:
-        pointer: Which generation of a target is to be read, for health.
+        pointer: Which generation of a target is to be read now.
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         chores: What the holder of the folder does from time to time; each says whether it helped.
@@ -144,6 +144,7 @@ def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
                 executor=shared.arms,
                 seconds=settings.arm_seconds,
                 breakers=shared.breakers,
+                pointer=stores.pointer,
                 distrust=background.distrust if background else lambda _target, _reason: None,
             ),
             embedder=shared.embedder,

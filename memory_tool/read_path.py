@@ -146,7 +146,7 @@ class ReadPath:
         )
         with self._parts.store.snapshot(opening) as snapshot:
             for arm in opened.strangers(snapshot.missing_marks, calls.targets):
-                calls.distrust(calls.targets[arm], "it comes from another history of the store")
+                calls.doubt(opened, arm, reason="it comes from another history of the store")
             settling = Settling(
                 query, asked, opened=opened, targets=calls.targets, snapshot=snapshot
             )

@@ -12,7 +12,7 @@ from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.fusion import best_first
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
-from memory_tool.port_values import ChunkTokens, KeywordQuery, StoredVectors
+from memory_tool.port_values import ChunkTokens, KeywordQuery, Pointer, StoredVectors
 from memory_tool.ports import KeywordView, Snapshot, VectorView
 from memory_tool.query import Arm, Candidate, Degradation
 
@@ -29,8 +29,9 @@ Similar: TypeAlias = Callable[[Sequence[tuple[int, MemoryId]]], Iterable[Candida
 
 @dataclass(slots=True, kw_only=True)
 class Opened:
-    """The index views of one search, and why an arm has none."""
+    """The index views of one search, and why an arm has none; which generations it looked at."""
 
+    pointers: Mapping[str, Pointer | None] = field(default_factory=dict)
     vector: VectorView | None = None
     keyword: KeywordView | None = None
     reasons: dict[Arm, str] = field(default_factory=dict)

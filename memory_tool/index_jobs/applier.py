@@ -44,9 +44,11 @@ class Applier:
         self._breakers = {t.name: Breaker(failures=1, clock=clock) for t in self._targets}
         self._lock = threading.Lock()
 
-    def distrust(self, target: str, reason: str) -> None:
-        """Rebuild a target from nothing at the next run."""
+    def distrust(self, target: str, reason: str) -> bool:
+        """Rebuild a target from nothing at the next run; whether that was news."""
+        news = target not in self._distrusted
         self._distrusted[target] = reason
+        return news
 
     def trust(self) -> None:
         """Forget whom to distrust: another process applies now."""

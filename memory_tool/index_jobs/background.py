@@ -46,8 +46,8 @@ class BackgroundApplier:
 
     def distrust(self, target: str, reason: str) -> None:
         """A search found an index that must be rebuilt."""
-        logger().warning("index_distrusted", target=target, reason=reason)
-        self._applier.distrust(target, reason)
+        if self._applier.distrust(target, reason):
+            logger().warning("index_distrusted", target=target, reason=reason)
         self._woken.set()
 
     def also(self, chore: Callable[[], int]) -> None:
