@@ -278,8 +278,9 @@ class Stats(Record):
 class Health(Record):
     """``ok``, what each store says of itself, and how far the indexes are behind.
 
-    ``conditions`` tells how each index did in this process's searches: up, suspect, down or
-    catching up; ``lag`` the rows that an index misses yet and the age of the oldest, in seconds.
+    ``conditions`` tells how each index and the embedder did in this process's calls: up, suspect,
+    down or catching up; ``lag`` the rows that an index misses yet and the age of the oldest, in
+    seconds.
     """
 
     ok: bool

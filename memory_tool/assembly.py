@@ -91,7 +91,7 @@ class Stores:
     """Everything that a tool works with, made by a composition root or by a test.
 
     Attributes:
-        pointer: Which generation of a target is to be read, for health.
+        pointer: Which generation of a target is to be read now.
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
@@ -115,11 +115,12 @@ class Stores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """What both paths of one tool use."""
+    """What both paths of one tool use; ``arms`` runs calls of indexes only."""
 
     settings: Settings
     embedder: Embedder
     executor: Executor
+    arms: Executor
     metrics: Metrics
     breakers: Mapping[Arm, Breaker]
 
@@ -166,9 +167,10 @@ def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
             calls=ArmCalls(
                 vector_index=stores.vector_index,
                 keyword_index=stores.keyword_index,
-                executor=shared.executor,
+                executor=shared.arms,
                 seconds=settings.arm_seconds,
                 breakers=shared.breakers,
+                pointer=stores.pointer,
                 distrust=background.distrust if background else lambda _target, _reason: None,
             ),
             embedder=shared.embedder,

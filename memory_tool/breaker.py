@@ -31,10 +31,15 @@ class Breaker:
     def __init__(
         self,
         *,
+        failures: int = FAILURES,
         clock: Callable[[], float] = time.monotonic,
         on_change: Callable[[Condition], None] = lambda _condition: None,
     ) -> None:
-        """Start ``up``; ``on_change`` hears of each new condition."""
+        """Start ``up``; down after so many failures in a row.
+
+        ``on_change`` hears of each new condition.
+        """
+        self._most = failures
         self._clock = clock
         self._on_change = on_change
         self._lock = threading.Lock()
@@ -42,6 +47,7 @@ class Breaker:
         self._failures = 0
         self._wait = FIRST_WAIT
         self._again_at = 0.0
+        self._trying = False
 
     @property
     def condition(self) -> Condition:
@@ -56,6 +62,7 @@ class Breaker:
             if self._clock() < self._again_at:
                 return False
             self._again_at = self._clock() + self._wait
+            self._trying = True
             return True
 
     def succeeded(self) -> None:
@@ -82,9 +89,13 @@ class Breaker:
         with self._lock:
             self._failures += 1
             if self._condition is Condition.DOWN:
-                self._wait = min(2 * self._wait, LONGEST_WAIT)
-                self._again_at = self._clock() + self._wait
-            elif self._condition is Condition.CATCHING_UP or self._failures >= FAILURES:
+                # Many callers may have been waiting when it went down: they are no further tries.
+                if self._trying:
+                    self._trying = False
+                    self._wait = min(2 * self._wait, LONGEST_WAIT)
+                    self._again_at = self._clock() + self._wait
+            elif self._condition is Condition.CATCHING_UP or self._failures >= self._most:
+                self._trying = False
                 self._wait = FIRST_WAIT
                 self._again_at = self._clock() + self._wait
                 self._become(Condition.DOWN)

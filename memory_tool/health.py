@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from memory_tool.assembly import Stores
 from memory_tool.breaker import Breaker
 from memory_tool.errors import ThreefoldError
 from memory_tool.port_values import Lag
-from memory_tool.query import Arm
+
+_OK: Final = "ok"
+_UNSEEN: Final = "unknown while the records can't be read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +19,8 @@ class HealthReport:
 
     Attributes:
         stores: ``ok`` or what is wrong, for each store, asked just now.
-        conditions: How each index did in the searches of this process: up, suspect, down or
-            catching up.
+        conditions: How each index and the embedder did in the calls of this process: up, suspect,
+            down or catching up.
         lag: How far each index is behind; searches see what it misses all the same.
     """
 
@@ -26,20 +29,25 @@ class HealthReport:
     lag: Mapping[str, Lag]
 
 
-def look_at(stores: Stores, breakers: Mapping[Arm, Breaker]) -> HealthReport:
+def look_at(stores: Stores, breakers: Mapping[str, Breaker]) -> HealthReport:
     """Ask each store whether it answers."""
     keywords, vectors = stores.keyword_index, stores.vector_index
-    checks: Mapping[str, Callable[[], object]] = {
-        "records": stores.reader.counts,
+    indexes: Mapping[str, Callable[[], object]] = {
         "keyword index": lambda: keywords.view(stores.pointer(keywords.target)).mark,
         "vector index": lambda: vectors.view(stores.pointer(vectors.target)).mark,
-        # Not through the cache, which would answer for a model that is gone.
-        "embedder": lambda: stores.embedder.embed_queries(["ok"]),
     }
+    records = _checked(stores.reader.counts)
+    # The records say which index is read: whoever waited for them in vain waits only once.
+    seen = records == _OK
     return HealthReport(
-        stores={name: _checked(check) for name, check in checks.items()},
-        conditions={f"{arm} index": str(breaker.condition) for arm, breaker in breakers.items()},
-        lag=_lag(stores),
+        stores={
+            "records": records,
+            **{name: _checked(check) if seen else _UNSEEN for name, check in indexes.items()},
+            # Not through the cache, which would answer for a model that is gone.
+            "embedder": _checked(lambda: stores.embedder.embed_queries(["ok"])),
+        },
+        conditions={part: str(breaker.condition) for part, breaker in breakers.items()},
+        lag=_lag(stores) if seen else {},
     )
 
 
@@ -62,4 +70,4 @@ def _checked(check: Callable[[], object]) -> str:
         check()
     except ThreefoldError as error:
         return f"{type(error).__name__}: {error}"
-    return "ok"
+    return _OK

@@ -354,6 +354,8 @@ class ChangeLog(Protocol):
     ) -> AbstractContextManager[ChangeBatch]:
         """The rows above the base's clocks, at most about ``limit``, read in one snapshot.
 
+        The batch's mark is known from now on, even if the target breaks off.
+
         Raises:
             ForeignHistory: The truth does not know the base's mark, or has purged rows that the
                 base has not seen: the target has to start from nothing.

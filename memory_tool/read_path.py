@@ -135,7 +135,7 @@ class ReadPath:
         """The answer of this depth, and whether a deeper search might find more."""
         memo = self._parts.memo
         calls = self._parts.calls
-        floors = {ns_id: opened.floor(ns_id) for ns_id in asked.ns_ids}
+        floors = calls.clocks(opened, asked.ns_ids)
         whole = len(opened.views()) == len(Arm)
         started = memo.start(view.incarnation, floors, whole=whole)
         opening = Opening(
@@ -147,7 +147,7 @@ class ReadPath:
         )
         with self._parts.store.snapshot(opening) as snapshot:
             for arm in opened.strangers(snapshot.missing_marks, calls.targets):
-                calls.distrust(calls.targets[arm], "it comes from another history of the store")
+                calls.doubt(opened, arm, reason="it comes from another history of the store")
             settling = Settling(
                 query, asked, opened=opened, targets=calls.targets, snapshot=snapshot
             )

@@ -8,10 +8,11 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from memory_tool.bm25 import CorpusStatistics, FieldParameters, best
+from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.fusion import best_first
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
-from memory_tool.port_values import ChunkTokens, KeywordQuery, RowKey, StoredVectors
+from memory_tool.port_values import ChunkTokens, KeywordQuery, Pointer, RowKey, StoredVectors
 from memory_tool.ports import KeywordView, Snapshot, VectorView
 from memory_tool.query import Arm, Candidate, Degradation
 
@@ -28,8 +29,9 @@ Similar: TypeAlias = Callable[[Sequence[tuple[int, MemoryId]]], Iterable[Candida
 
 @dataclass(slots=True, kw_only=True)
 class Opened:
-    """The index views of one search, and why an arm has none."""
+    """The index views of one search, and why an arm has none; which generations it looked at."""
 
+    pointers: Mapping[str, Pointer | None] = field(default_factory=dict)
     vector: VectorView | None = None
     keyword: KeywordView | None = None
     reasons: dict[Arm, str] = field(default_factory=dict)
@@ -46,10 +48,6 @@ class Opened:
         """The views that can be searched."""
         views = {Arm.VECTOR: self.vector, Arm.KEYWORD: self.keyword}
         return {arm: view for arm, view in views.items() if view is not None}
-
-    def floor(self, ns_id: int) -> int:
-        """The number above which some index misses rows of the namespace."""
-        return min((view.clock(ns_id) for view in self.views().values()), default=0)
 
     def marks(self, targets: Mapping[Arm, str]) -> tuple[tuple[str, str], ...]:
         """(target, mark) of each view that carries one."""
@@ -193,7 +191,11 @@ def keyword_answer(
     ]
     if not added:
         return ArmAnswer(candidates=tuple(kept))
-    counts = view.term_documents(asked.terms)
+    try:
+        counts = view.term_documents(asked.terms)
+    except (Corrupt, Unavailable):
+        # It answered a moment ago. How rare a word is, the truth knows as well.
+        counts = newer.snapshot.term_documents(asked.terms)
     scored = _bm25(asked, added, counts=counts)
     return ArmAnswer(candidates=_cut([*kept, *scored], asked.depth))
 

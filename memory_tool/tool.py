@@ -12,6 +12,7 @@ from memory_tool.breaker import Breaker, Condition
 from memory_tool.embedding_cache import CachedEmbedder
 from memory_tool.errors import InputError, NotFound
 from memory_tool.filters import all_of, parse_filter, split_scope
+from memory_tool.guarded_embedder import GuardedEmbedder
 from memory_tool.health import HealthReport, look_at
 from memory_tool.log import logger
 from memory_tool.metrics import Metrics
@@ -43,6 +44,8 @@ from memory_tool.write_queue import WriteQueue
 _SCOPE_WORDS: Final = ("user_id", "agent_id", "project_id", "run_id", "namespace")
 _DELETE_PAGE: Final = 500
 _THREADS: Final = 4
+_ARM_THREADS: Final = 8
+"""Their own, so that an index that hangs keeps no write from being embedded."""
 
 
 class MemoryTool:
@@ -57,17 +60,23 @@ class MemoryTool:
         self.where = stores.where
         self._stores = stores
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="threefold")
+        self._arms = ThreadPoolExecutor(_ARM_THREADS, thread_name_prefix="threefold-arm")
+        model = Breaker(on_change=partial(_note_condition, "embedder"))
         self._embedder = CachedEmbedder(
-            stores.embedder, size=settings.embed_cache, batch=settings.embed_batch
+            GuardedEmbedder(stores.embedder, model),
+            size=settings.embed_cache,
+            batch=settings.embed_batch,
         )
-        self._breakers = {arm: Breaker(on_change=partial(_note_condition, arm)) for arm in Arm}
+        arms = {arm: Breaker(on_change=partial(_note_condition, f"{arm} index")) for arm in Arm}
+        self._breakers = {**{f"{arm} index": arms[arm] for arm in arms}, "embedder": model}
         self._space: EmbeddingSpace | None = None
         shared = Shared(
             settings=settings,
             embedder=self._embedder,
             executor=self._executor,
+            arms=self._arms,
             metrics=self.metrics,
-            breakers=self._breakers,
+            breakers=arms,
         )
         self._write = write_path_of(stores, shared, space=self._recorded_space, decide=decide)
         self._read = read_path_of(stores, shared)
@@ -317,6 +326,7 @@ class MemoryTool:
         if self._stores.background is not None:
             self._stores.background.close()
         self._executor.shutdown()
+        self._arms.shutdown(cancel_futures=True)
         self._stores.vector_index.close()
         self._stores.keyword_index.close()
         for close in self._stores.closing:
@@ -336,8 +346,8 @@ class MemoryTool:
         self.close()
 
 
-def _note_condition(arm: Arm, condition: Condition) -> None:
-    logger().warning("index_condition", arm=str(arm), condition=str(condition))
+def _note_condition(part: str, condition: Condition) -> None:
+    logger().warning("condition", part=part, condition=str(condition))
 
 
 def _by_relevance(hit: Hit) -> tuple[float, MemoryId]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from elasticsearch import ApiError
 
 from memory_tool.adapters.elasticsearch_connection import (
+    PASSING,
     STORE,
     Body,
     ElasticsearchConnection,
@@ -28,8 +29,6 @@ _TOO_LARGE: Final = 413
 _MISSING: Final = 404
 _KNOWN: Final = 409
 """The index has this version or a newer one: a repetition, or a late writer."""
-
-_LATER: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +125,7 @@ def _inspected(items: Iterable[Mapping[str, Any]], lines: list[_Line]) -> Iterat
     for item, line in zip(items, lines, strict=True):
         (outcome,) = item.values()
         status = outcome["status"]
-        if status in _LATER:
+        if status in PASSING:
             # What was written stays written: the same versions are known when they come again.
             message = f"Elasticsearch takes no more ({status}, {kind_of_error(outcome)})"
             raise Unavailable(message, store=STORE)

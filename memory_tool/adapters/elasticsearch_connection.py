@@ -23,7 +23,9 @@ Body: TypeAlias = Mapping[str, Any]
 Search: TypeAlias = tuple[Body, Body]
 """Header (index, routing) and body of one search of several."""
 
-_OVERLOADED: Final = frozenset({408, 429, 502, 503, 504})
+PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""What passes by itself. An error of the server's own says nothing of the index either."""
+
 _REFUSED: Final = frozenset({401, 403})
 _MISSING: Final = 404
 
@@ -83,8 +85,8 @@ def _of_answer(error: ApiError) -> ThreefoldError:
     if status in _REFUSED:
         message = f"Elasticsearch refuses the user or the key ({status}): see its privileges"
         return Unavailable(message, store=STORE)
-    if status in _OVERLOADED:
-        return Unavailable(f"Elasticsearch is overloaded ({status})", store=STORE)
+    if status in PASSING:
+        return Unavailable(f"Elasticsearch can't answer now ({status})", store=STORE)
     if "media_type_header_exception" in str(error):
         message = "the Elasticsearch client is newer than the server: pip install 'elasticsearch<9'"
         return SettingsError(message)
@@ -95,8 +97,8 @@ def _of_answer(error: ApiError) -> ThreefoldError:
 
 def refusal(status: int, answer: object) -> ThreefoldError:
     """The error for a request, or a part of one, that was understood and refused."""
-    if status in _OVERLOADED:
-        return Unavailable(f"Elasticsearch is overloaded ({status})", store=STORE)
+    if status in PASSING:
+        return Unavailable(f"Elasticsearch can't answer now ({status})", store=STORE)
     if status == _MISSING:
         return Corrupt("an Elasticsearch index is missing: it is built again by itself")
     return Corrupt(f"Elasticsearch refuses a request ({status}, {kind_of_error(answer)})")

@@ -15,13 +15,12 @@ from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from elasticsearch import ConflictError
-
 from memory_tool.adapters.elasticsearch_connection import (
     STORE,
     Body,
     ElasticsearchConnection,
     Search,
+    refusal,
     translated,
 )
 from memory_tool.errors import Corrupt, Unavailable
@@ -30,6 +29,9 @@ BUNDLE: Final = 64
 """Clocks in one document: 10,000 namespaces make 157."""
 
 _STAMP: Final = "stamp"
+_PATIENT: Final = 60.0
+"""Seconds for a write that shows all that was written before it: on a busy server it takes some."""
+
 _ROUTING: Final = "control"
 """All control documents are in one shard."""
 
@@ -129,7 +131,8 @@ def write_stamp(
     """Write the stamp where it stood (``None``: where none is yet), and make it visible.
 
     Raises:
-        Unavailable: Another writer was first, or the alias is gone: read again.
+        Unavailable: Another writer was first: read again.
+        Corrupt: The alias is gone, or the fields are not ours.
     """
     places = {_STAMP: place} if place else {}
     _write(connection, alias, documents={_STAMP: asdict(stamp)}, places=places)
@@ -145,7 +148,8 @@ def write_clocks(
     """Move these clocks, and make them visible.
 
     Raises:
-        Unavailable: Another writer was first, or the alias is gone: read again.
+        Unavailable: Another writer was first: read again.
+        Corrupt: The alias is gone, or the fields are not ours.
     """
     bundles: dict[int, dict[int, int]] = {}
     for ns_id in clocks:
@@ -208,19 +212,16 @@ def _write(
             operations += [{"index": action}, {"control": payload}]
         else:
             operations += [{"create": action}, {"control": payload}]
-    try:
-        with translated():
-            answer = connection.client.bulk(operations=operations, index=alias, refresh=True)
-    except ConflictError as error:
-        raise _overtaken() from error
+    with translated():
+        client = connection.patient(_PATIENT)
+        answer = client.bulk(operations=operations, index=alias, refresh=True)
     for item in answer["items"]:
         (outcome,) = item.values()
+        if outcome["status"] == HTTPStatus.CONFLICT:
+            message = "another process writes this index"
+            raise Unavailable(message, store=STORE)
         if outcome["status"] >= HTTPStatus.MULTIPLE_CHOICES:
-            raise _overtaken()
-
-
-def _overtaken() -> Unavailable:
-    return Unavailable("another process writes this index", store=STORE)
+            raise refusal(outcome["status"], outcome)
 
 
 def _bundle_id(number: int) -> str:

@@ -36,7 +36,8 @@ class Copies:
         return {
             "number_of_shards": self.shards,
             "number_of_replicas": self.replicas,
-            "refresh_interval": f"{self.refresh_seconds:g}s",
+            # The server refuses fractions, such as half a second.
+            "refresh_interval": f"{round(1000 * self.refresh_seconds)}ms",
         }
 
 

@@ -1,6 +1,7 @@
 """The keyword index on an Elasticsearch, as searches see it."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
 from memory_tool.adapters.elasticsearch_generations import Generations
@@ -53,19 +54,22 @@ class ElasticsearchKeywordIndex(KeywordIndex):
         return self._target
 
     def view(self, pointer: Pointer | None = None) -> KeywordView:
-        """See :meth:`memory_tool.ports.KeywordIndex.view`. An index is looked at the first time."""
+        """See :meth:`memory_tool.ports.KeywordIndex.view`. Nothing is asked yet."""
         if pointer is None:
             return EmptyKeywordView()
-        if pointer.locator != self._checked:
-            self.generations.check(pointer.locator, self._definition)
-            self._checked = pointer.locator
         searched = SearchedIndex(
             self.generations.connection,
             pointer.locator,
+            check=partial(self._check, pointer.locator),
             fingerprint=fingerprint(self._definition),
             store=self._store,
         )
         return ElasticsearchKeywordView(searched, self._layout)
+
+    def _check(self, locator: str) -> None:
+        if locator != self._checked:
+            self.generations.check(locator, self._definition)
+            self._checked = locator
 
     def close(self) -> None:
         """See :meth:`memory_tool.ports.KeywordIndex.close`. The connection is whose who made it."""
@@ -113,7 +117,11 @@ class ElasticsearchKeywordView(KeywordView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.KeywordView.search`."""
         searches = self.searches(query, ns_ids, depth=depth, within=within)
-        return self.taken(self.connection.search_all(searches), ns_ids)
+        return self.taken(self._searched.search_all(searches), ns_ids)
+
+    def check(self) -> None:
+        """See :class:`SearchedIndex`; for who searches this one along with another."""
+        self._searched.check()
 
     def searches(
         self,
@@ -170,7 +178,7 @@ class ElasticsearchKeywordView(KeywordView):
             "track_total_hits": False,
             "aggs": {"held": {"filters": {"filters": filters}}},
         }
-        (answer,) = self.connection.search_all([(header, body)])
+        (answer,) = self._searched.search_all([(header, body)])
         buckets = answer["aggregations"]["held"]["buckets"]
         counts = {
             term: max(buckets[f"{field}/{number}"]["doc_count"] for field in FIELDS)

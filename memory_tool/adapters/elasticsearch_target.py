@@ -1,5 +1,6 @@
 """An Elasticsearch index as the applier writes it: versioned documents under an own write alias."""
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -136,7 +137,7 @@ class ElasticsearchTarget(IndexTarget):
             InvalidEmbedding: A vector of the batch can't be stored.
             Unavailable: The server takes not all of it, or another process writes.
         """
-        with self._applying:
+        with self._applying, self._minding_others():
             standing, self._standing = self._begun(batch), None
             letters = write_documents(
                 self._connection,
@@ -202,6 +203,20 @@ class ElasticsearchTarget(IndexTarget):
 
     def _pointer(self) -> Pointer | None:
         return self._log.pointer(self._name)
+
+    @contextlib.contextmanager
+    def _minding_others(self) -> Iterator[None]:
+        """Whoever built a newer index took away the alias of this one: that is no damage."""
+        standing = self._standing
+        try:
+            yield
+        except Corrupt as error:
+            pointer = self._pointer()
+            read = self._generations.named(pointer.locator) if pointer else None
+            if standing is None or read is None or read.number <= standing.generation.number:
+                raise
+            message = "another process built a newer index"
+            raise Unavailable(message, store=STORE) from error
 
     # ── One batch ──
 

@@ -1,6 +1,7 @@
 """The vector index on an Elasticsearch, as searches see it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_connection import Body, Search
@@ -63,21 +64,24 @@ class ElasticsearchVectorIndex(VectorIndex):
         return self._target
 
     def view(self, pointer: Pointer | None) -> VectorView:
-        """See :meth:`memory_tool.ports.VectorIndex.view`. An index is looked at the first time."""
+        """See :meth:`memory_tool.ports.VectorIndex.view`. Nothing is asked yet."""
         if pointer is None:
             return EmptyVectorView()
         space = self._space()
         wanted = definition(VectorLayout(), space)
-        if pointer.locator != self._checked:
-            self.generations.check(pointer.locator, wanted)
-            self._checked = pointer.locator
         searched = SearchedIndex(
             self.generations.connection,
             pointer.locator,
+            check=partial(self._check, pointer.locator, wanted),
             fingerprint=fingerprint(wanted),
             store=self._store,
         )
         return ElasticsearchVectorView(searched, space)
+
+    def _check(self, locator: str, wanted: Body) -> None:
+        if locator != self._checked:
+            self.generations.check(locator, wanted)
+            self._checked = locator
 
     def close(self) -> None:
         """See :meth:`memory_tool.ports.VectorIndex.close`. The connection is whose who made it."""
@@ -114,7 +118,7 @@ class ElasticsearchVectorView(VectorView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.search`."""
         searches = self._searches(vector, ns_ids, depth=depth, within=within)
-        return self._taken(self._searched.connection.search_all(searches), ns_ids)
+        return self._taken(self._searched.search_all(searches), ns_ids)
 
     def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.scores`."""
@@ -145,7 +149,8 @@ class ElasticsearchVectorView(VectorView):
         assert isinstance(keyword, ElasticsearchKeywordView)  # noqa: S101 - `joins` said so
         nearest = self._searches(vector, ns_ids, depth=depth, within=within)
         matching = keyword.searches(query, ns_ids, depth=depth, within=within)
-        answers = self._searched.connection.search_all([*nearest, *matching])
+        keyword.check()
+        answers = self._searched.search_all([*nearest, *matching])
         mine, theirs = answers[: len(nearest)], answers[len(nearest) :]
         return self._taken(mine, ns_ids), keyword.taken(theirs, ns_ids)
 

@@ -5,7 +5,7 @@ are of one moment. A refresh may show documents beyond the clocks: never fewer t
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_connection import (
@@ -28,18 +28,26 @@ class SearchedIndex:
     """One index as a search sees it. The control documents are those of the latest request."""
 
     def __init__(
-        self, connection: ElasticsearchConnection, index: str, *, fingerprint: str, store: str
+        self,
+        connection: ElasticsearchConnection,
+        index: str,
+        *,
+        check: Callable[[], None],
+        fingerprint: str,
+        store: str,
     ) -> None:
         """Ask nothing yet.
 
         Args:
             connection: The server.
             index: The concrete index.
+            check: Looks at the index before it is first asked, within the deadline of who asks.
             fingerprint: Of the definition that it has to be made by.
             store: Identity of the store that it has to belong to.
         """
         self.connection = connection
         self.index = index
+        self.check = check
         self._fingerprint = fingerprint
         self._store = store
         self._lock = threading.Lock()
@@ -69,6 +77,11 @@ class SearchedIndex:
         """The search that has to go along with every other."""
         return control_search(self.index, ns_ids)
 
+    def search_all(self, searches: Sequence[Search]) -> tuple[Body, ...]:
+        """See :meth:`ElasticsearchConnection.search_all`; of an index that was looked at."""
+        self.check()
+        return self.connection.search_all(searches)
+
     def take_control(self, answer: Body, ns_ids: Sequence[int]) -> None:
         """Believe what that search found."""
         control = control_of_hits(answer)
@@ -90,6 +103,6 @@ class SearchedIndex:
         if control is not None and known.issuperset(ns_ids):
             return control
         wanted = [*known, *ns_ids]
-        (answer,) = self.connection.search_all([self.control_search(wanted)])
+        (answer,) = self.search_all([self.control_search(wanted)])
         self.take_control(answer, wanted)
         return self._read(ns_ids)

@@ -59,20 +59,23 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
         self, target: str, kind: Kind, *, base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
         """See :meth:`memory_tool.ports.ChangeLog.changes`."""
+        mark = secrets.token_hex(16)
         with self._store.lock:
             state, incarnation = self._store.state, self._store.incarnation
-        if base.mark is not None and (target, base.mark) not in state.marks:
-            message = f"{target} carries a mark that this store never made"
-            raise ForeignHistory(message)
+            if base.mark is not None and (target, base.mark) not in state.marks:
+                message = f"{target} carries a mark that this store never made"
+                raise ForeignHistory(message)
+            self._store.state = dataclasses.replace(state, marks=state.marks | {(target, mark)})
         upto = _span(state, base, limit=limit)
-        mark = secrets.token_hex(16)
 
         def rows() -> Iterator[ChangeRow]:
             for ns_id, number in upto.items():
                 yield from _changed(
                     state.namespaces[ns_id], kind, above=base.clocks.get(ns_id, 0), upto=number
                 )
-            self._remember(target, mark, incarnation=incarnation)
+            if self._store.incarnation != incarnation:
+                message = "the store went back to an older moment while its rows were read"
+                raise Unavailable(message, store="memory")
 
         yield ChangeBatch(
             rows=rows(),
@@ -82,14 +85,6 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
             space=state.space,
             store=self._store.identity,
         )
-
-    def _remember(self, target: str, mark: str, *, incarnation: str) -> None:
-        with self._store.lock:
-            if self._store.incarnation != incarnation:
-                message = "the store went back to an older moment while its rows were read"
-                raise Unavailable(message, store="memory")
-            state = self._store.state
-            self._store.state = dataclasses.replace(state, marks=state.marks | {(target, mark)})
 
     def pointer(self, target: str) -> Pointer | None:
         """See :meth:`memory_tool.ports.ChangeLog.pointer`."""

@@ -20,6 +20,9 @@ _TRY_LATER: Final = frozenset({408, 425, 429})
 _SPECIAL_TOKENS: Final = 2
 """Start and end of a text, as BERT and its kin have them; servers refuse one token too many."""
 
+QUERY_SECONDS: Final = 2.0
+"""Longest wait for the embedding of a question: a search goes on by words after it."""
+
 _CODE: Final = re.compile(r"[\w.-]{1,64}")
 
 
@@ -62,6 +65,7 @@ class OpenAIEmbedder:
         seconds: float = 30.0,
     ) -> None:
         self._client = _client(base_url, api_key, seconds=seconds)
+        self._seconds = seconds
         self._model = model
         self._card = model_card(model)
         self._batch = batch
@@ -77,7 +81,7 @@ class OpenAIEmbedder:
         """
         with self._lock:
             if self._dimension is None:
-                (row,) = self._request(["dimension"])
+                (row,) = self._request(["dimension"], seconds=self._seconds)
                 self._dimension = unit_vectors([row], count=1, dimension=len(row)).size
         return EmbeddingSpace(
             model=self._card.name,
@@ -100,11 +104,13 @@ class OpenAIEmbedder:
             InputError: The server refuses the request.
             InvalidEmbedding: Not one vector of the right dimension came for each text.
         """
-        return self._embed(texts, self._card.passage_prefix)
+        return self._embed(texts, self._card.passage_prefix, seconds=self._seconds)
 
     def embed_queries(self, texts: Sequence[str]) -> Vector:
-        """Like :meth:`embed_passages`, for questions."""
-        return self._embed(texts, self._card.query_prefix)
+        """Like :meth:`embed_passages`, for questions, with no more patience than a search has."""
+        return self._embed(
+            texts, self._card.query_prefix, seconds=min(self._seconds, QUERY_SECONDS)
+        )
 
     def token_spans(self, text: str) -> Sequence[Span]:
         """A guess: the tokenizer is the server's."""
@@ -114,18 +120,19 @@ class OpenAIEmbedder:
         """Let go of the connections. May be called twice."""
         self._client.close()
 
-    def _embed(self, texts: Sequence[str], prefix: str) -> Vector:
+    def _embed(self, texts: Sequence[str], prefix: str, *, seconds: float) -> Vector:
         rows: list[list[float]] = []
         for start in range(0, len(texts), self._batch):
-            rows += self._request([prefix + text for text in texts[start : start + self._batch]])
+            part = [prefix + text for text in texts[start : start + self._batch]]
+            rows += self._request(part, seconds=seconds)
         return unit_vectors(rows, count=len(texts), dimension=self.space.dimension)
 
-    def _request(self, texts: list[str]) -> list[list[float]]:
+    def _request(self, texts: list[str], *, seconds: float) -> list[list[float]]:
         import httpx  # noqa: PLC0415 - optional; the constructor has loaded it
 
         body = {"model": self._model, "input": texts, "encoding_format": "float"}
         try:
-            response = self._client.post("embeddings", json=body)
+            response = self._client.post("embeddings", json=body, timeout=seconds)
         except httpx.HTTPError as error:
             message = f"the embedding server can't be reached: {type(error).__name__}"
             raise Unavailable(message, store="embedder") from error

@@ -9,6 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, Literal, cast
 
+from psycopg import sql
+
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
@@ -37,6 +39,7 @@ _COLUMNS: Final = {
     "vector": "'' AS words, '' AS bigrams, k.embedding",
     "keyword": "k.words, k.bigrams, NULL::bytea AS embedding",
 }
+_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _FETCH: Final = 500
 _FULL_LOOK: Final = timedelta(minutes=10)
 _OVERLAP: Final = timedelta(minutes=1)
@@ -112,9 +115,29 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
     ) -> Iterator[ChangeBatch]:
         """See :meth:`memory_tool.ports.ChangeLog.changes`."""
         with self._pool.connection() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            connection.execute(_SNAPSHOT)
             connection.execute(statement("be_patient"))
-            yield _batch(connection, target, kind=kind, base=base, limit=limit)
+            _check_known(connection, target, base=base)
+            mark = self._new_mark(target, of=connection)
+            yield _batch(connection, kind, mark=mark, base=base, limit=limit)
+
+    def _new_mark(self, target: str, *, of: Connection) -> str:
+        """A mark for the rows of a snapshot, durable before any index can carry it.
+
+        It is committed beside the snapshot, so that an index which takes rows over minutes is no
+        stranger meanwhile, nor when it breaks off. Only the server that holds the snapshot can take
+        it up elsewhere: a mark of another history than the rows would vouch for what this history
+        never had.
+        """
+        mark = secrets.token_hex(16)
+        record = of.execute("SELECT pg_export_snapshot()").fetchone()
+        (snapshot,) = cast("tuple[str]", record)
+        with self._pool.connection() as connection:
+            connection.execute(_SNAPSHOT)
+            connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
+            connection.execute(statement("new_mark"), {"target": target, "mark": mark})
+            connection.execute("COMMIT")
+        return mark
 
     def pointer(self, target: str) -> Pointer | None:
         """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
@@ -173,25 +196,25 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         return cast("tuple[str]", row)[0]
 
 
+def _check_known(connection: Connection, target: str, *, base: TargetBase) -> None:
+    if base.mark is None:
+        return
+    known = {"target": target, "mark": base.mark}
+    if connection.execute(statement("known_mark"), known).fetchone() is None:
+        message = f"{target} carries a mark that this store never made"
+        raise ForeignHistory(message)
+
+
 def _batch(
     connection: Connection,
-    target: str,
-    *,
     kind: Literal["vector", "keyword"],
+    *,
+    mark: str,
     base: TargetBase,
     limit: int,
 ) -> ChangeBatch:
-    if base.mark is not None:
-        known = {"target": target, "mark": base.mark}
-        if connection.execute(statement("known_mark"), known).fetchone() is None:
-            message = f"{target} carries a mark that this store never made"
-            raise ForeignHistory(message)
     records = connection.execute(statement("changed_clocks"), {"since": None}).fetchall()
     upto = _span(cast("list[tuple[int, int, int]]", records), base, limit=limit)
-    mark = secrets.token_hex(16)
-    # In the transaction that reads the rows: a mark of another history than the rows would vouch
-    # for what this history never had.
-    connection.execute(statement("new_mark"), {"target": target, "mark": mark})
     identity = connection.execute(statement("store_identity")).fetchone()
     return ChangeBatch(
         rows=_changed_rows(connection, kind, base=base, upto=upto),
@@ -245,7 +268,7 @@ def _changed_rows(
         cursor.execute(sql, parameters)
         for _, group in groupby(cursor, key=itemgetter(0, 1)):
             yield _change_row(list(group))
-    # The mark is durable before the target, which has read all rows by now, can carry it.
+    # What the target still has to do needs no snapshot, which would keep dead rows alive.
     connection.execute("COMMIT")
 
 

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from memory_tool.errors import Corrupt
+from memory_tool.breaker import Breaker, Condition
+from memory_tool.errors import Corrupt, ThreefoldError
 from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
 from memory_tool.port_values import ForeignHistory, Patience, TargetBase
@@ -45,6 +46,8 @@ class Applier:
         self._rebuilding: set[str] = set()
         self._rebuilt: set[str] = set()
         self._hurried = False
+        # One failure is enough to let a target rest: nobody waits for it, as a search would.
+        self._breakers = {t.name: Breaker(failures=1, clock=clock) for t in self._targets}
         self._lock = threading.Lock()
 
     @property
@@ -57,9 +60,11 @@ class Applier:
         """Targets that were reset and hold nothing yet."""
         return frozenset(self._rebuilding)
 
-    def distrust(self, target: str, reason: str) -> None:
-        """Rebuild a target from nothing at the next run."""
+    def distrust(self, target: str, reason: str) -> bool:
+        """Rebuild a target from nothing at the next run; whether that was news."""
+        news = target not in self._distrusted
         self._distrusted[target] = reason
+        return news
 
     def trust(self) -> tuple[str, ...]:
         """Forget whom to distrust, and name them: another process applies now."""
@@ -83,20 +88,54 @@ class Applier:
         return frozenset(rebuilt)
 
     def run(self, *, force: bool = False, may_go_on: MayGoOn = _always) -> int:
-        """Apply what is due (everything with ``force``); the number of batches applied.
+        """Apply what is due; the number of batches applied.
+
+        A target that fails keeps no other one from going on. It rests, longer with each failure,
+        before it is tried again.
+
+        Args:
+            force: Apply everything, to targets that rest too, and tell what went wrong.
+            may_go_on: Asked before each batch: a lease may have been lost, or the process be about
+                to end.
 
         ``may_go_on`` is asked before each batch: a lease may have been lost, or the process be
         about to end.
 
         Raises:
-            Unavailable: The record store, or a target, can't be reached.
+            ThreefoldError: With ``force``: what the first of the targets failed with.
         """
         with self._lock:
-            force = self.calm() or force
-            return sum(
-                self._bring_forward(target, force=force, may_go_on=may_go_on)
-                for target in self._targets
-            )
+            hurried = self.calm()
+            applied, failures = 0, []
+            for target in self._targets:
+                if not force and not self._breakers[target.name].allows():
+                    continue
+                try:
+                    applied += self._bring_forward(
+                        target, force=force or hurried, may_go_on=may_go_on
+                    )
+                except Exception as error:  # noqa: BLE001 - the others must go on, whatever it is
+                    self._let_rest(target.name, error)
+                    failures.append(error)
+            if force and failures:
+                raise failures[0]
+            return applied
+
+    def _let_rest(self, name: str, error: Exception) -> None:
+        breaker = self._breakers[name]
+        if breaker.condition is not Condition.DOWN:
+            # Said once, not with each try. Where it failed is worth knowing of our own faults only.
+            fault = not isinstance(error, ThreefoldError | OSError)
+            reason = f"{type(error).__name__}: {error}"
+            logger().warning("target_failed", target=name, reason=reason, exc_info=fault)
+        breaker.failed()
+
+    def _note_success(self, name: str) -> None:
+        breaker = self._breakers[name]
+        if breaker.condition is Condition.DOWN:
+            logger().info("target_recovered", target=name)
+        breaker.succeeded()
+        breaker.caught_up()
 
     def close(self) -> None:
         """Let go of every target, so that the next holder of the lease can apply."""
@@ -118,8 +157,10 @@ class Applier:
             pending = self._log.pending(base.clocks)
             if pending == 0:
                 self._note_whole(target.name)
-            due = self._is_due(target.name, target.patience, pending=pending, force=force)
-            if not (due and may_go_on()):
+            if not self._is_due(target.name, target.patience, pending=pending, force=force):
+                self._note_success(target.name)
+                break
+            if not may_go_on():
                 break
             if not self._apply(target, base, pending=pending, may_go_on=may_go_on):
                 break
@@ -164,6 +205,8 @@ class Applier:
             )
         except Corrupt as error:
             self._reset(target, str(error), may_go_on=may_go_on)
+            # The next attempt may end the same way: then it is the server that won't have it.
+            self._let_rest(target.name, error)
             return False
         self._note_whole(target.name)
         # What was said of it while it was rebuilt was said of its predecessor.

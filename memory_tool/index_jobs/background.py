@@ -63,10 +63,9 @@ class BackgroundApplier:
 
     def distrust(self, target: str, reason: str) -> None:
         """A search found an index that must be rebuilt."""
-        logger().warning("index_distrusted", target=target, reason=reason)
-        for group in self._groups:
-            if target in group.targets:
-                group.distrust(target, reason)
+        news = [group.distrust(target, reason) for group in self._groups if target in group.targets]
+        if any(news):
+            logger().warning("index_distrusted", target=target, reason=reason)
         self._told()
 
     def hurry(self) -> None:

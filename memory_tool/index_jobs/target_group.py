@@ -57,9 +57,9 @@ class TargetGroup:
         """Another duty of the lease's holder."""
         self._agenda.also(duty)
 
-    def distrust(self, target: str, reason: str) -> None:
-        """A search found an index that must be rebuilt."""
-        self._applier.distrust(target, reason)
+    def distrust(self, target: str, reason: str) -> bool:
+        """A search found an index that must be rebuilt; whether that was news."""
+        return self._applier.distrust(target, reason)
 
     def hurry(self) -> None:
         """A search found the indexes far behind."""

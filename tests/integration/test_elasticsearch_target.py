@@ -177,7 +177,7 @@ def test_a_changed_mapping_is_an_error_that_names_the_command(
     with elasticsearch.client() as client:
         client.indices.put_mapping(index=spoilt.locator, dynamic="true")
     with pytest.raises(Corrupt, match=r"mappings\.dynamic is true, not strict") as caught:
-        house.keywords()
+        house.found("tea")
     assert caught.value.command == "threefold rebuild --full"
     house.apply()
     assert house.pointer() == spoilt, "an applier that wrote there before has no need to look"
@@ -225,7 +225,7 @@ def test_copies_follow_their_settings(
         with elasticsearch.client() as client:
             answer = client.indices.get_settings(index=before.locator)
         settings = answer[before.locator]["settings"]["index"]
-        assert (settings["number_of_replicas"], settings["refresh_interval"]) == ("1", "7s")
+        assert (settings["number_of_replicas"], settings["refresh_interval"]) == ("1", "7000ms")
 
 
 def test_other_knobs_of_bm25_build_the_index_anew(

@@ -279,6 +279,7 @@ class World:
                 executor=Inline(),
                 seconds=5.0,
                 breakers={arm: Breaker() for arm in Arm},
+                pointer=self.log.pointer,
                 distrust=folder.distrusted.__setitem__,
             ),
             embedder=self.embedder,

@@ -103,11 +103,12 @@ class PartialBulk(Pass):
     """Each ``every``-th item of bulks is not handed on, and reported as failed with ``status``.
 
     Items are counted over all bulks since the mode was made, so what is tried again gets through,
-    unless ``every`` is 1.
+    unless ``every`` is 1. Only those that hold a text are counted.
     """
 
     status: int
     every: int = field(kw_only=True)
+    holding: str = field(default="", kw_only=True)
     _count: Iterator[int] = field(
         default_factory=lambda: itertools.count(1), init=False, repr=False, compare=False
     )
@@ -120,7 +121,7 @@ class PartialBulk(Pass):
         failures = {
             place: item.failure(self.status, index=index_in(request.target))
             for place, item in enumerate(items)
-            if next(self._count) % self.every == 0
+            if self.holding.encode() in item.lines and next(self._count) % self.every == 0
         }
         rest = b"".join(item.lines for place, item in enumerate(items) if place not in failures)
         if not rest:

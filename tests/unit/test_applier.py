@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Final
 
 import pytest
 
@@ -12,18 +13,41 @@ from memory_tool.adapters.in_memory_keyword_index import (
 )
 from memory_tool.adapters.in_memory_record_store import InMemoryRecordStore
 from memory_tool.adapters.in_memory_state import InMemoryStore
+from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.backfill import BATCH, Backfill
 from memory_tool.model import Chunk, StoredRow
+from memory_tool.port_values import ChangeBatch, TargetBase
+from memory_tool.ports import ChangeLog, IndexTarget
 from tests.factories import commit_of, new_id, put
 
 TARGET = "keywords:here"
 
 
+class MoodyTarget(InMemoryKeywordTarget):
+    """A target whose server may be away, or refuse whatever it is given."""
+
+    fault: Exception | None = None
+    tries = 0
+
+    def base(self) -> TargetBase:
+        """Where it stands, unless it is away."""
+        self.tries += 1
+        if isinstance(self.fault, Unavailable):
+            raise self.fault
+        return super().base()
+
+    def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
+        """Apply, unless something is wrong."""
+        if self.fault is not None:
+            raise self.fault
+        super().apply(batch, log)
+
+
 class Host:
     """One keyword target over an in-memory truth, and a clock that stands still."""
 
-    def __init__(self) -> None:
+    def __init__(self, *others: IndexTarget) -> None:
         self.truth = InMemoryStore()
         self.store = InMemoryRecordStore(self.truth)
         self.log = InMemoryChangeLog(self.truth)
@@ -31,7 +55,7 @@ class Host:
         self.now = 0.0
         self.applier = Applier(
             self.log,
-            [InMemoryKeywordTarget(self.folder, name=TARGET)],
+            [*others, InMemoryKeywordTarget(self.folder, name=TARGET)],
             clock=lambda: self.now,
         )
 
@@ -49,6 +73,20 @@ class Host:
 def host() -> Host:
     """A fresh one."""
     return Host()
+
+
+class HostOfTwo(Host):
+    """One with a moody target before the other."""
+
+    def __init__(self) -> None:
+        self.moody = MoodyTarget(InMemoryKeywordFolder(), name="keywords:elsewhere")
+        super().__init__(self.moody)
+
+
+@pytest.fixture
+def host_of_two() -> HostOfTwo:
+    """A fresh one."""
+    return HostOfTwo()
 
 
 def test_a_few_rows_wait_for_their_time(host: Host) -> None:
@@ -142,6 +180,63 @@ def test_a_rebuild_of_an_empty_store_ends(host: Host) -> None:
     assert host.applier.rebuilding == frozenset()
     assert host.applier.take_rebuilt() == {TARGET}
     assert host.applier.take_rebuilt() == frozenset()
+
+
+FAULTS: Final = (Unavailable("away"), Corrupt("refused"), ZeroDivisionError())
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_target_that_fails_keeps_no_other_from_going_on(
+    host_of_two: HostOfTwo, fault: Exception
+) -> None:
+    """With one server down, the other indexes still follow."""
+    host_of_two.moody.fault = fault
+    host_of_two.write(50)
+    host_of_two.applier.run()
+
+    assert host_of_two.applied == 50
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_target_that_fails_rests_longer_and_longer(
+    host_of_two: HostOfTwo, fault: Exception
+) -> None:
+    """Trying each second would load a server that is in trouble, and fill the log."""
+    host_of_two.moody.fault = fault
+    host_of_two.write(50)
+    tried_at = []
+    for _ in range(60):
+        before = host_of_two.moody.tries
+        host_of_two.applier.run()
+        if host_of_two.moody.tries > before:
+            tried_at.append(host_of_two.now)
+        host_of_two.now += 1
+
+    assert tried_at == [0, 1, 3, 7, 15, 31]
+
+
+def test_a_target_that_is_back_catches_up_by_itself(host_of_two: HostOfTwo) -> None:
+    """Nobody has to call for it."""
+    host_of_two.moody.fault = Unavailable("away")
+    host_of_two.write(50)
+    host_of_two.applier.run()
+    host_of_two.moody.fault = None
+    host_of_two.now += 1
+
+    assert host_of_two.applier.run() == 1
+
+
+def test_whoever_insists_is_told_what_is_wrong(host_of_two: HostOfTwo) -> None:
+    """All the same, what can be applied is."""
+    host_of_two.moody.fault = Unavailable("away")
+    host_of_two.write(1)
+    host_of_two.applier.run()
+    with pytest.raises(Unavailable, match="away"):
+        host_of_two.applier.run(force=True)
+
+    assert host_of_two.applied == 1
+    host_of_two.moody.fault = None
+    assert host_of_two.applier.run(force=True) == 1
 
 
 def test_a_back_fill_takes_one_batch_a_call(host: Host) -> None:
