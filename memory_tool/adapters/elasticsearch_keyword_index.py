@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
 from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_layout import (
+    HITS,
     KeywordLayout,
     among,
     candidate,
@@ -144,9 +145,7 @@ class ElasticsearchKeywordView(KeywordView):
                 }
             },
             "size": min(depth, DEPTH_MAX),
-            "_source": False,
-            "version": True,
-            "track_total_hits": False,
+            **HITS,
         }
         return [control, (header, body)]
 
