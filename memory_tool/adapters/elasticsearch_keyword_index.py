@@ -45,7 +45,6 @@ class ElasticsearchKeywordIndex(KeywordIndex):
         self._checked: str | None = None
         self._target = target
         self._store = store
-        self._layout = layout
         self._definition = definition(layout, None)
 
     @property
@@ -66,7 +65,7 @@ class ElasticsearchKeywordIndex(KeywordIndex):
             fingerprint=fingerprint(self._definition),
             store=self._store,
         )
-        return ElasticsearchKeywordView(searched, self._layout)
+        return ElasticsearchKeywordView(searched)
 
     def close(self) -> None:
         """See :meth:`memory_tool.ports.KeywordIndex.close`. The connection is whose who made it."""
@@ -78,12 +77,10 @@ class ElasticsearchKeywordView(KeywordView):
     def __init__(
         self,
         searched: SearchedIndex,
-        layout: KeywordLayout,
         weights: FieldWeights = DEFAULT_WEIGHTS,
     ) -> None:
         self._searched = searched
         self._weights = weights.by_field()
-        self._knobs = layout.parameters.by_field()
 
     @property
     def connection(self) -> ElasticsearchConnection:
@@ -186,8 +183,7 @@ class ElasticsearchKeywordView(KeywordView):
                     field: {
                         # The analyzer parts at blanks only: each token is one term again.
                         "query": " ".join(asked[field]),
-                        # The server leaves out the factor k1 + 1 that other engines have.
-                        "boost": weight * (self._knobs[field].k1 + 1),
+                        "boost": weight,
                     }
                 }
             }

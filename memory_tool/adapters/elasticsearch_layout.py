@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from memory_tool.adapters.elasticsearch_connection import Body
-from memory_tool.bm25 import DEFAULT_FIELD_PARAMETERS, FieldParameters
+from memory_tool.bm25 import DEFAULT_FIELD_PARAMETERS, NOTHING, FieldParameters
 from memory_tool.model import Chunk, EmbeddingSpace, MemoryId
 from memory_tool.port_values import ChangeRow
 from memory_tool.query import Candidate
@@ -97,9 +97,11 @@ class KeywordLayout:
         """The tokens of a chunk; none where nothing could find it."""
         if not (chunk.words or chunk.bigrams or row.extra):
             return None
-        tokens = {"words": chunk.words, "bigrams": chunk.bigrams, "extra": row.extra}
-        # An empty field would be counted among the documents that have it.
-        return {name: text for name, text in tokens.items() if text}
+        return {
+            "words": chunk.words or NOTHING,
+            "bigrams": chunk.bigrams or NOTHING,
+            "extra": row.extra or NOTHING,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
