@@ -57,6 +57,12 @@ class RawElasticsearch:
         figures = self.client.indices.stats(index=index)["_all"]["primaries"]
         return figures["store"]["size_in_bytes"], figures["segments"]["count"]
 
+    def graph_bytes(self, index: str) -> int:
+        """What the node wants in its page cache to search vectors: codes and graphs."""
+        figures = self.client.indices.stats(index=index, metric="dense_vector")
+        held = figures["_all"]["primaries"]["dense_vector"]["off_heap"]
+        return int(held["total_veq_size_bytes"]) + int(held["total_vex_size_bytes"])
+
     def remove(self, prefix: str) -> None:
         """Delete the indices of that prefix, by their names."""
         for name in self.client.indices.get(index=f"{prefix}*"):
@@ -77,7 +83,7 @@ def _actions(documents: Sequence[Document], index: str) -> Iterator[dict[str, An
         }
 
 
-def nearest(index: str, ns_id: int, vector: Vector) -> Search:
+def nearest(index: str, ns_id: int, *, vector: Vector) -> Search:
     """The vectors that are nearest within a namespace: as deep and as exact as the product's."""
     clause = {
         "field": "vector",
@@ -90,7 +96,7 @@ def nearest(index: str, ns_id: int, vector: Vector) -> Search:
     return _header(index, ns_id), {"knn": clause, "size": DEPTH, "_source": False}
 
 
-def matching(index: str, ns_id: int, question: str) -> Search:
+def matching(index: str, ns_id: int, *, question: str) -> Search:
     """The texts of a namespace that match best, by their words and by their tags."""
     words = " ".join(dict.fromkeys(tokenise(question).words))
     clause = {

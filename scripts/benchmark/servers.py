@@ -101,11 +101,11 @@ class ServersBench:
             bring_up_to_date(memory)
         with self._log() as (log, figures):
             self._say("texts into Elasticsearch, by the applier and by the plain client")
-            texts = [self._filled("keyword", log, figures, again=n) for n in range(ROUNDS)]
+            texts = [self._filled("keyword", log, figures=figures, again=n) for n in range(ROUNDS)]
             self._say(
                 "vectors likewise; a Java without its vector module takes 6 to 9 times as long"
             )
-            vectors = [self._filled("vector", log, figures, again=0)]
+            vectors = [self._filled("vector", log, figures=figures, again=0)]
         return [
             _rate("bulk of texts", texts, goal_of="helpers.bulk"),
             _rate("bulk of vectors", vectors, goal_of="helpers.bulk"),
@@ -124,7 +124,7 @@ class ServersBench:
             server.close()
 
     def _filled(
-        self, kind: Kind, log: PostgresChangeLog, figures: PostgresChangeFigures, *, again: int
+        self, kind: Kind, log: PostgresChangeLog, *, figures: PostgresChangeFigures, again: int
     ) -> tuple[int, float, float]:
         """(documents, our seconds, the plain client's); what the first time made is searched."""
         indexes = self._indexes(f"{self._prefix}-{again}" if again else self._prefix, log)
@@ -175,20 +175,27 @@ class ServersBench:
     def _searched(self, memory: MemoryManage, pages: RawPages, *, of: str) -> list[Row]:
         rows: list[Row] = []
         for namespace, at in ((LARGE, ""), (SMALL, " in 1 % namespace")):
-            where = self._where(memory, pages, namespace)
+            where = self._where(memory, pages, namespace=namespace)
             for mode in ("hybrid", "vector", "keyword"):
                 rows += self._search(memory, mode, namespace=namespace, where=where, of=at + of)
         rows += self._filtered(memory, of=of)
         return [*rows, *self._questions.recalls(memory, of=of)]
 
-    def _where(self, memory: MemoryManage, pages: RawPages, namespace: tuple[str, ...]) -> _Where:
+    def _where(
+        self, memory: MemoryManage, pages: RawPages, *, namespace: tuple[str, ...]
+    ) -> _Where:
         found = self._questions.calls(memory, "vector", namespace=namespace)[0]()
+        return _Where(
+            pages=pages, indices=self._indices(), ns_id=pages.namespace(next(iter(found)).id)
+        )
+
+    def _indices(self) -> Mapping[Kind, str]:
+        """The index of each kind that is read."""
         with self._log() as (log, _):
             indexes = self._indexes(self._prefix, log)
             pointers = {kind: log.pointer(indexes.target_name(kind)) for kind in _LAYOUTS}
             indexes.close()
-        indices = {kind: pointer.locator for kind, pointer in pointers.items() if pointer}
-        return _Where(pages=pages, indices=indices, ns_id=pages.namespace(next(iter(found)).id))
+        return {kind: pointer.locator for kind, pointer in pointers.items() if pointer}
 
     def _search(
         self,
@@ -202,7 +209,7 @@ class ServersBench:
         ours = self._questions.calls(memory, mode, namespace=namespace)
         raw = self._raw_calls(mode, where)
         seconds_of([*ours[:_WARM], *raw[:_WARM]])
-        rounds = [(seconds_of(ours), median_of(seconds_of(raw))) for _ in range(ROUNDS)]
+        rounds = [_in_turn(ours, raw) for _ in range(ROUNDS)]
         limit = median_of([limit for _, limit in rounds]) * 1000
         return compared(f"{mode} search{of}", rounds, against=f"raw msearch + page: {limit:.1f} ms")
 
@@ -210,8 +217,8 @@ class ServersBench:
         calls: list[Callable[[], object]] = []
         for question, vector in self._questions:
             searches = {
-                "vector": nearest(where.indices["vector"], where.ns_id, vector),
-                "keyword": matching(where.indices["keyword"], where.ns_id, question),
+                "vector": nearest(where.indices["vector"], where.ns_id, vector=vector),
+                "keyword": matching(where.indices["keyword"], where.ns_id, question=question),
             }
             wanted = list(searches.values()) if mode == "hybrid" else [searches[mode]]
             calls.append(functools.partial(self._raw.ask, wanted, where.pages.fetch))
@@ -237,21 +244,22 @@ class ServersBench:
         )
 
     def _sizes(self) -> list[Row]:
-        with self._log() as (log, _):
-            indexes = self._indexes(self._prefix, log)
-            rows = []
-            for kind in _LAYOUTS:
-                pointer = log.pointer(indexes.target_name(kind))
-                size, segments = self._raw.sizes(pointer.locator if pointer else "")
-                rows.append(
-                    Row(
-                        what=f"disk of Elasticsearch, {kind}s",
-                        value=size / (2 * self._size),
-                        unit=f"bytes a memory, {segments} segments",
-                    )
-                )
-            indexes.close()
-        return rows
+        stored = 2 * self._size
+        rows = []
+        for kind, index in self._indices().items():
+            size, segments = self._raw.sizes(index)
+            unit = f"bytes a memory, {segments} segments"
+            rows.append(Row(what=f"disk of Elasticsearch, {kind}s", value=size / stored, unit=unit))
+        held = self._raw.graph_bytes(self._indices()["vector"]) / stored
+        return [*rows, Row(what="page cache of Elasticsearch", value=held, unit="bytes a memory")]
+
+
+def _in_turn(
+    ours: Sequence[Callable[[], object]], raw: Sequence[Callable[[], object]]
+) -> tuple[list[float], float]:
+    """Our seconds and the median of the plain client's, call by call: a busy moment hits both."""
+    taken = [seconds_of(pair) for pair in zip(ours, raw, strict=True)]
+    return [mine for mine, _ in taken], median_of([theirs for _, theirs in taken])
 
 
 def _documents(kind: Kind, log: PostgresChangeLog) -> list[Document]:

@@ -33,16 +33,16 @@ TAGS: Final = ("work", "family", "health", "travel", "food", "reading")
 def sentences(count: int, *, seed: int, languages: Sequence[Sequence[str]]) -> list[str]:
     """Made sentences of 4 to 40 words; a word is the rarer the later it is in its list."""
     rng = random.Random(seed)
-    return [_sentence(rng, rng.choice(languages), rng.randint(4, 40)) for _ in range(count)]
+    return [_sentence(rng, rng.choice(languages), length=rng.randint(4, 40)) for _ in range(count)]
 
 
 def questions(count: int, *, seed: int, languages: Sequence[Sequence[str]]) -> list[str]:
     """Two to five words of the same kind."""
     rng = random.Random(seed)
-    return [_sentence(rng, rng.choice(languages), rng.randint(2, 5)) for _ in range(count)]
+    return [_sentence(rng, rng.choice(languages), length=rng.randint(2, 5)) for _ in range(count)]
 
 
-def _sentence(rng: random.Random, words: Sequence[str], length: int) -> str:
+def _sentence(rng: random.Random, words: Sequence[str], *, length: int) -> str:
     weights = [1 / (place + 3) for place in range(len(words))]
     chosen = rng.choices(words, weights, k=length)
     return ("" if words is CHINESE else " ").join(chosen)

@@ -66,8 +66,8 @@ def query_of(text: str) -> KeywordQuery:
 def with_elasticsearch(
     server: ElasticsearchServer,
     prefix: str,
-    rows: Sequence[ChangeRow],
     *,
+    rows: Sequence[ChangeRow],
     parameters: Sequence[str] = (),
 ) -> KeywordView:
     """The rows in an Elasticsearch index of one shard."""
@@ -141,7 +141,7 @@ def test_tantivy_and_elasticsearch_rank_alike(
     """Who moves from a laptop to servers finds what was found before."""
     words = LANGUAGES[languages]
     rows = rows_of(sentences(DOCUMENTS, seed=1, languages=words))
-    ours = with_elasticsearch(elasticsearch, index_prefix, rows)
+    ours = with_elasticsearch(elasticsearch, index_prefix, rows=rows)
     theirs = with_tantivy(tmp_path, rows)
     asked = questions(QUESTIONS, seed=2, languages=words)
     comparison = compared(ours, theirs, asked=asked, documents=DOCUMENTS)
@@ -172,7 +172,7 @@ def test_they_rank_real_texts_alike(
     """Real sentences have what made ones lack: numbers, names, lengths of all kinds."""
     texts, asked = real_set
     rows = rows_of(texts)
-    ours = with_elasticsearch(elasticsearch, index_prefix, rows)
+    ours = with_elasticsearch(elasticsearch, index_prefix, rows=rows)
     theirs = with_tantivy(tmp_path, rows)
     comparison = compared(ours, theirs, asked=asked, documents=len(rows))
     assert comparison.same >= 0.99 * comparison.asked
@@ -186,7 +186,7 @@ def test_rows_that_are_newer_score_as_if_they_were_in_elasticsearch(
     """They are ranked among its hits: on another scale they would always win, or never."""
     words = LANGUAGES["both"]
     rows = rows_of(sentences(DOCUMENTS, seed=1, languages=words))
-    view = with_elasticsearch(elasticsearch, index_prefix, rows, parameters=parameters)
+    view = with_elasticsearch(elasticsearch, index_prefix, rows=rows, parameters=parameters)
     newer = [
         ChunkTokens(
             ns_id=1,
