@@ -8,6 +8,11 @@ or this module made them: for each query term of a field
 
 where N counts the documents, n those that hold the term, tf its occurrences in this one. As in
 those engines, the length of a field is rounded down to what fits into one byte.
+
+A field without tokens counts as one of length 1, and every index holds :data:`NOTHING` in it.
+Otherwise Lucene would leave its document out of N and of the average, Tantivy would count it in
+both as 0: the two would rank differently where only some memories are Chinese, and one tag of a
+memory would weigh the less the fewer others have tags.
 """
 
 import math
@@ -23,6 +28,9 @@ from memory_tool.query import Candidate
 
 Field: TypeAlias = Literal["words", "bigrams", "extra"]
 FIELDS: Final[tuple[Field, ...]] = ("words", "bigrams", "extra")
+
+NOTHING: Final = "\N{EMPTY SET}"
+"""The token of an empty field in an index. The tokeniser makes no such word: nobody asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +281,7 @@ def _searches(
                 for term in terms
             },
             flat=knobs[field].k1 * (1 - knobs[field].b),
-            # A field that is empty everywhere matches nothing, so any length will do.
+            # Without documents nothing matches, so any length will do.
             per_token=knobs[field].k1 * knobs[field].b / (statistics.average_length[field] or 1.0),
         )
         for field, terms in _terms(query).items()
@@ -295,9 +303,9 @@ def _idf(term: str, field: Field, *, statistics: CorpusStatistics) -> float:
 
 def _tokens(document: ChunkTokens, field: Field) -> Sequence[str]:
     text: str = getattr(document, field)
-    return text.split(" ") if text else ()
+    return text.split(" ")
 
 
 def _average_length(documents: Sequence[ChunkTokens], field: Field) -> float:
     texts: list[str] = [getattr(document, field) for document in documents]
-    return sum(text.count(" ") + 1 for text in texts if text) / max(len(texts), 1)
+    return sum(text.count(" ") + 1 for text in texts) / max(len(texts), 1)

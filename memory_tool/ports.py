@@ -203,8 +203,8 @@ class VectorView(Protocol):
     def remote(self) -> bool:
         """Whether a server answers, as late as the network likes.
 
-        Its scores are rounded by the server's codes, and have to be computed again from the truth;
-        it may return more than ``depth``, for the best of them to be chosen then.
+        Then what another arm found is compared by the vectors of the truth, which is asked anyway,
+        and not by another request to the server.
         """
         ...
 

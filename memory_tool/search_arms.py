@@ -134,10 +134,6 @@ def vector_answer(
     states = newer.states
     changed = _changed(states, view.clock, arm=Arm.VECTOR)
     kept = [found for found in proposed if found.memory_id not in changed]
-    if view.remote:
-        kept = _scored_by_truth(
-            vector, {(found.ns_id, found.memory_id) for found in kept}, snapshot=newer.snapshot
-        )
     added = [
         found
         for state, above in newer.above(view.clock)

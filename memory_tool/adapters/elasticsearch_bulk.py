@@ -1,6 +1,8 @@
 """Documents into an index: many in one request, and every item of the answer looked at."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -33,9 +35,15 @@ _KNOWN: Final = 409
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
+    """A document with what is sent for it, written out: sizes are known before a request is."""
+
     document: Document
-    action: Body
-    size: int
+    action: bytes
+    fields: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.action) + len(self.fields)
 
 
 def write_documents(
@@ -43,13 +51,21 @@ def write_documents(
 ) -> tuple[DeadLetter, ...]:
     """Write documents by version; those that the index can never take are returned.
 
+    While the server takes one request, the documents of the next are read and written out.
+
     Raises:
         Unavailable: The server took not all of them: the whole target has to wait.
         Corrupt: The alias is gone: somebody else builds the index.
     """
     letters: list[DeadLetter] = []
-    for lines in _requests(documents):
-        letters += _send(connection, alias, lines=lines)
+    with ThreadPoolExecutor(1) as sender:
+        under_way: Future[list[DeadLetter]] | None = None
+        for lines in _requests(documents):
+            if under_way is not None:
+                letters += under_way.result()
+            under_way = sender.submit(_send, connection, alias, lines=lines)
+        if under_way is not None:
+            letters += under_way.result()
     return tuple(letters)
 
 
@@ -69,33 +85,33 @@ def _requests(documents: Iterable[Document]) -> Iterator[list[_Line]]:
 
 def _line(document: Document) -> _Line:
     action = {
-        "index": {
-            "_id": document.id,
-            "routing": document.routing,
-            "version": document.version,
-            "version_type": "external",
-            "require_alias": True,
-        }
+        "_id": document.id,
+        "routing": document.routing,
+        "version": document.version,
+        "version_type": "external",
     }
-    return _Line(document=document, action=action, size=200 + _size(document.fields))
-
-
-def _size(fields: Mapping[str, Any]) -> int:
-    # A vector's text has about 22 characters for each number.
-    return sum(
-        22 * len(value) if isinstance(value, list) else len(value.encode())
-        for value in fields.values()
+    return _Line(
+        document=document, action=_written({"index": action}), fields=_written(document.fields)
     )
+
+
+_encoder: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def _written(body: Body) -> bytes:
+    return _encoder.encode(body).encode()
 
 
 def _send(
     connection: ElasticsearchConnection, alias: str, *, lines: list[_Line]
 ) -> list[DeadLetter]:
-    operations = [part for line in lines for part in (line.action, line.document.fields)]
+    operations: list[Any] = [part for line in lines for part in (line.action, line.fields)]
     try:
         with translated():
             try:
-                answer = connection.patient(_PATIENT).bulk(operations=operations, index=alias)
+                answer = connection.patient(_PATIENT).bulk(
+                    operations=operations, index=alias, require_alias=True
+                )
             except ApiError as error:
                 if error.meta.status != _TOO_LARGE:
                     raise

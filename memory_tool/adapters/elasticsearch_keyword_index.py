@@ -6,6 +6,7 @@ from functools import partial
 from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
 from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_layout import (
+    HITS,
     KeywordLayout,
     among,
     candidate,
@@ -45,7 +46,6 @@ class ElasticsearchKeywordIndex(KeywordIndex):
         self._checked: str | None = None
         self._target = target
         self._store = store
-        self._layout = layout
         self._definition = definition(layout, None)
 
     @property
@@ -64,7 +64,7 @@ class ElasticsearchKeywordIndex(KeywordIndex):
             fingerprint=fingerprint(self._definition),
             store=self._store,
         )
-        return ElasticsearchKeywordView(searched, self._layout)
+        return ElasticsearchKeywordView(searched)
 
     def _check(self, locator: str) -> None:
         if locator != self._checked:
@@ -81,12 +81,10 @@ class ElasticsearchKeywordView(KeywordView):
     def __init__(
         self,
         searched: SearchedIndex,
-        layout: KeywordLayout,
         weights: FieldWeights = DEFAULT_WEIGHTS,
     ) -> None:
         self._searched = searched
         self._weights = weights.by_field()
-        self._knobs = layout.parameters.by_field()
 
     @property
     def connection(self) -> ElasticsearchConnection:
@@ -152,9 +150,7 @@ class ElasticsearchKeywordView(KeywordView):
                 }
             },
             "size": min(depth, DEPTH_MAX),
-            "_source": False,
-            "version": True,
-            "track_total_hits": False,
+            **HITS,
         }
         return [control, (header, body)]
 
@@ -195,8 +191,7 @@ class ElasticsearchKeywordView(KeywordView):
                     field: {
                         # The analyzer parts at blanks only: each token is one term again.
                         "query": " ".join(asked[field]),
-                        # The server leaves out the factor k1 + 1 that other engines have.
-                        "boost": weight * (self._knobs[field].k1 + 1),
+                        "boost": weight,
                     }
                 }
             }

@@ -1,7 +1,8 @@
 """What an Elasticsearch index of each kind looks like, and how rows become its documents.
 
-A document is one chunk, named ``ns_id/memory/ordinal`` and versioned by the row's own number, so
-that a hit is read from its name and version alone. What has to go becomes a document without
+A document is one chunk, named ``ns_id/memory/ordinal`` and versioned by the row's own number. A hit
+is read from columns that say the same: reading names would open the stored text of each document,
+which takes longer than finding them. What has to go becomes a document without
 fields: a deletion would be forgotten after a minute, and a late write of an older version could
 then bring the chunk back.
 """
@@ -13,21 +14,33 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from memory_tool.adapters.elasticsearch_connection import Body
-from memory_tool.bm25 import DEFAULT_FIELD_PARAMETERS, FieldParameters
+from memory_tool.bm25 import DEFAULT_FIELD_PARAMETERS, NOTHING, FieldParameters
 from memory_tool.model import Chunk, EmbeddingSpace, MemoryId
 from memory_tool.port_values import ChangeRow
 from memory_tool.query import Candidate
 from memory_tool.unit_vectors import check_unit
 
-LAYOUT_VERSION: Final = 1
+LAYOUT_VERSION: Final = 2
 """Changes with the fields or with what they mean; an index of another version is built again."""
 
 GRAPH_LINKS: Final = 16
 GRAPH_EFFORT: Final = 100
 """Links of a node of the vector graph (m) and candidates looked at when one is added."""
 
-_NAMED: Final[Body] = {"type": "keyword"}
-_CONTROL: Final[Body] = {"type": "object", "enabled": False}
+_PLACE: Final[Body] = {
+    "ns": {"type": "keyword"},
+    "memory": {"type": "keyword"},
+    "ordinal": {"type": "integer", "index": False},
+    "control": {"type": "object", "enabled": False},
+}
+"""The fields of every index: where a chunk belongs, and what the index says of itself."""
+
+HITS: Final[Body] = {
+    "stored_fields": "_none_",
+    "docvalue_fields": ["ns", "memory", "ordinal", "_version"],
+    "track_total_hits": False,
+}
+"""How hits are to come, for the body of a search: as :func:`candidate` reads them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +91,17 @@ class KeywordLayout:
             }
             for name in self.parameters.by_field()
         }
-        return {"ns": _NAMED, "memory": _NAMED, "control": _CONTROL, **tokens}
+        return {**_PLACE, **tokens}
 
     def fields(self, row: ChangeRow, chunk: Chunk) -> Body | None:
         """The tokens of a chunk; none where nothing could find it."""
         if not (chunk.words or chunk.bigrams or row.extra):
             return None
-        tokens = {"words": chunk.words, "bigrams": chunk.bigrams, "extra": row.extra}
-        # An empty field would be counted among the documents that have it.
-        return {name: text for name, text in tokens.items() if text}
+        return {
+            "words": chunk.words or NOTHING,
+            "bigrams": chunk.bigrams or NOTHING,
+            "extra": row.extra or NOTHING,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +123,8 @@ class VectorLayout:
 
     def properties(self, space: EmbeddingSpace | None) -> Body:
         """The fields; no vector where no space is known yet."""
-        fields = {"ns": _NAMED, "memory": _NAMED, "control": _CONTROL}
         if space is None:
-            return fields
+            return _PLACE
         vector = {
             "type": "dense_vector",
             "dims": space.dimension,
@@ -121,7 +135,7 @@ class VectorLayout:
                 "ef_construction": GRAPH_EFFORT,
             },
         }
-        return {**fields, "vector": vector}
+        return {**_PLACE, "vector": vector}
 
     def fields(self, row: ChangeRow, chunk: Chunk) -> Body | None:  # noqa: ARG002 - as the keyword layout
         """The vector of a chunk; none where the embedder owes it."""
@@ -197,20 +211,21 @@ def documents(
         if chunk is not None and chunk.embedding is not None and space is not None:
             check_unit(chunk.embedding, space.dimension)
         fields = layout.fields(row, chunk) if chunk else None
-        owner = {"ns": str(row.ns_id), "memory": row.memory_id} if fields else {}
+        place = {"ns": str(row.ns_id), "memory": row.memory_id, "ordinal": ordinal}
         yield Document(
             id=f"{row.ns_id}/{row.memory_id}/{ordinal}",
             routing=str(row.ns_id),
             version=row.version,
-            fields={**owner, **(fields or {})},
+            fields={**place, **fields} if fields else {},
             row=row,
         )
 
 
 def candidate(hit: Mapping[str, Any], score: float) -> Candidate:
-    """The chunk that a hit names."""
-    ns_id, memory_id, ordinal = hit["_id"].split("/")
-    return Candidate(int(ns_id), memory_id, int(ordinal), hit["_version"], score)
+    """The chunk that a hit names, asked for as :data:`HITS` says."""
+    fields = hit["fields"]
+    (ns_id,), (memory_id,), (ordinal,) = fields["ns"], fields["memory"], fields["ordinal"]
+    return Candidate(int(ns_id), memory_id, ordinal, fields["_version"][0], score)
 
 
 def among(ns_ids: Sequence[int], within: frozenset[MemoryId] | None) -> list[Body]:

@@ -8,6 +8,7 @@ from memory_tool.adapters.elasticsearch_connection import Body, Search
 from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordView
 from memory_tool.adapters.elasticsearch_layout import (
+    HITS,
     VectorLayout,
     among,
     candidate,
@@ -24,13 +25,21 @@ from memory_tool.ports import KeywordView, VectorIndex, VectorView
 from memory_tool.query import Candidate
 from memory_tool.unit_vectors import check_unit
 
-EFFORT: Final = 2
-"""Candidates that each shard looks at for each hit that it returns."""
+EFFORT: Final = 4
+"""Candidates that each segment's graph looks at for each hit that is wanted: one more costs little,
+for the time goes to hits that are returned."""
 
-RETURNED_LEAST: Final = 150
-ROUNDED: Final = 1.5
-"""How many hits are returned at least, and for each that is wanted: their scores are rounded, so
-the best after exact scoring are to be looked for a little further down."""
+LEAST: Final = 300
+"""Candidates of a search that wants few hits."""
+
+RESCORED: Final = 2.0
+"""Of those, how many are scored again by the vectors as they were given: the graph's own scores are
+of one byte for each dimension."""
+
+
+SPARE: Final = 20
+"""Hits beyond those that are wanted. The server orders equal scores by chance, we by id: as far as
+the spare ones reach, the same vectors give the same hits in every copy of an index."""
 
 
 class ElasticsearchVectorIndex(VectorIndex):
@@ -118,7 +127,8 @@ class ElasticsearchVectorView(VectorView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.search`."""
         searches = self._searches(vector, ns_ids, depth=depth, within=within)
-        return self._taken(self._searched.search_all(searches), ns_ids)
+        answers = self._searched.search_all(searches)
+        return self._taken(answers, ns_ids, depth=depth)
 
     def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.scores`."""
@@ -152,7 +162,7 @@ class ElasticsearchVectorView(VectorView):
         keyword.check()
         answers = self._searched.search_all([*nearest, *matching])
         mine, theirs = answers[: len(nearest)], answers[len(nearest) :]
-        return self._taken(mine, ns_ids), keyword.taken(theirs, ns_ids)
+        return self._taken(mine, ns_ids, depth=depth), keyword.taken(theirs, ns_ids)
 
     def _searches(
         self,
@@ -166,7 +176,7 @@ class ElasticsearchVectorView(VectorView):
         control = self._searched.control_search(ns_ids)
         if self._space is None or not ns_ids or depth < 1 or within == frozenset():
             return [control]
-        wanted = min(max(RETURNED_LEAST, int(ROUNDED * depth)), DEPTH_MAX)
+        wanted = min(depth + SPARE, DEPTH_MAX)
         header = {
             "index": self._searched.index,
             "allow_partial_search_results": False,
@@ -177,21 +187,23 @@ class ElasticsearchVectorView(VectorView):
                 "field": "vector",
                 "query_vector": vector.tolist(),
                 "k": wanted,
-                "num_candidates": min(EFFORT * wanted, DEPTH_MAX),
+                "num_candidates": min(max(EFFORT * wanted, LEAST), DEPTH_MAX),
+                "rescore_vector": {"oversample": RESCORED},
                 # Inside the clause: behind it, they would leave less than was asked for.
                 "filter": among(ns_ids, within),
             },
             "size": wanted,
-            "_source": False,
-            "version": True,
-            "track_total_hits": False,
+            **HITS,
         }
         return [control, (header, body)]
 
-    def _taken(self, answers: Sequence[Body], ns_ids: Sequence[int]) -> tuple[Candidate, ...]:
+    def _taken(
+        self, answers: Sequence[Body], ns_ids: Sequence[int], *, depth: int
+    ) -> tuple[Candidate, ...]:
         self._searched.take_control(answers[0], ns_ids)
         hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
-        return best_first(candidate(hit, _inner_product(hit["_score"])) for hit in hits)
+        found = best_first(candidate(hit, _inner_product(hit["_score"])) for hit in hits)
+        return found[: max(depth, 0)]
 
 
 def _inner_product(score: float) -> float:

@@ -19,11 +19,12 @@ from tantivy import (
     Tokenizer,
 )
 
+from memory_tool.bm25 import NOTHING
 from memory_tool.model import MemoryId
 from memory_tool.port_values import ChangeRow
 from memory_tool.query import Candidate
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """Changes with the fields or with what they mean; an index of another version is rebuilt."""
 
 _BLANKS: Final = "blanks"
@@ -73,9 +74,9 @@ def chunk_documents(row: ChangeRow) -> Iterator[Document]:
             # The second term is for searches among given ids.
             "memory": [memory_term(row.ns_id, row.memory_id), row.memory_id],
             "ns": str(row.ns_id),
-            "words": chunk.words,
-            "bigrams": chunk.bigrams,
-            "extra": row.extra,
+            "words": chunk.words or NOTHING,
+            "bigrams": chunk.bigrams or NOTHING,
+            "extra": row.extra or NOTHING,
             "ns_id": row.ns_id,
             "id_high": high,
             "id_low": low,

@@ -114,7 +114,7 @@ class RawPostgres:
     def __init__(self, connection: psycopg.Connection[tuple[object, ...]], product: str) -> None:
         """Make the table; ``product`` is the address of the product's own database."""
         self._connection = connection
-        self._product = product
+        self.product = product
         connection.execute(_TABLES)
 
     def insert(self, memory_id: str, text: str, *, embedding: bytes) -> None:
@@ -142,7 +142,7 @@ class RawPostgres:
 
     def product_bytes(self) -> int:
         """Size of the product's database, vacuumed."""
-        with psycopg.connect(self._product, autocommit=True) as connection:
+        with psycopg.connect(self.product, autocommit=True) as connection:
             connection.execute("VACUUM")
             row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
         return int(str(row[0])) if row else 0

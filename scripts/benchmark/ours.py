@@ -1,60 +1,48 @@
 """What the product does, measured through its public door next to the limits."""
 
 import functools
+import json
 import os
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Final, TypeAlias
 
 from memory_manage.manager import MemoryManage
-from memory_manage.results import Found
-from memory_tool.model import NewMemory, Vector
+from memory_tool.model import Vector
 from scripts.benchmark.limits import RawFaiss, RawFlat, RawPostgres, RawTantivy
-from scripts.benchmark.made import SPACE, Made, MadeEmbedder, make
+from scripts.benchmark.made import SPACE, MadeEmbedder, make
+from scripts.benchmark.questions import (
+    DEPTH,
+    IN_BUCKET,
+    LARGE,
+    SMALL,
+    SMALL_NAMESPACES,
+    Mode,
+    Questions,
+    fill_large,
+    fill_small,
+)
 from scripts.benchmark.rows import Row, compared, median_of, seconds_of
 
 ROUNDS: Final = 3
 QUESTIONS: Final = 120
 SINGLES: Final = 200
-DEPTH: Final = 100
-LARGE: Final = ("bench", "large")
 SINGLE: Final = ("bench", "single")
-SMALL_NAMESPACES: Final = 100
 _CHECK_EVERY: Final = 0.05
-_BUCKETS: Final = 100
-_BUCKET: Final = 7
-"""Of a hundred buckets the one that is asked for: a filter that a hundredth of the rows meets."""
 
-Mode: TypeAlias = Literal["hybrid", "vector", "keyword"]
 Limit: TypeAlias = Callable[[], Sequence[Callable[[], object]]]
 """Makes the raw calls that one of our searches is compared with, a call for each question."""
 
 
-def open_memory(data_dir: Path) -> MemoryManage:
+def open_memory(data_dir: Path, **settings: Any) -> MemoryManage:  # noqa: ANN401 - as open takes them
     """The memory under measurement."""
     return MemoryManage.open(
-        data_dir=data_dir, embedder=MadeEmbedder(), on_progress=lambda _line: None
+        data_dir=data_dir, embedder=MadeEmbedder(), on_progress=lambda _line: None, **settings
     )
-
-
-def news_of(made: Made, places: range, *, bucket: bool = False) -> list[NewMemory]:
-    """The made memories of these places, ready to be stored."""
-    return [
-        NewMemory(
-            content=made.texts[place],
-            embedding=made.vectors[place],
-            space=SPACE.name,
-            metadata={"bucket": place % _BUCKETS} if bucket else {},
-        )
-        for place in places
-    ]
 
 
 class Bench:
@@ -67,7 +55,8 @@ class Bench:
         self._data_dir = data_dir
         self._say = say
         self._made = make(size, QUESTIONS)
-        self._large = self._made.vectors.astype(np.float16).astype(np.float32)
+        self._questions = Questions(self._made)
+        self._large = self._questions.stored
 
     def run(self, postgres: RawPostgres) -> list[Row]:
         """All rows."""
@@ -75,7 +64,8 @@ class Bench:
         with open_memory(self._data_dir) as memory:
             rows += self._bulk(memory, postgres)
             rows += self._searches(memory)
-            rows += self._recalls(memory)
+            self._say("recall against exact search")
+            rows += self._questions.recalls(memory)
             rows += self._singles(memory, postgres)
         rows += self._reopen()
         rows += self._weights(postgres)
@@ -83,9 +73,8 @@ class Bench:
 
     def _bulk(self, memory: MemoryManage, postgres: RawPostgres) -> list[Row]:
         self._say(f"storing {self._size:,} memories in one namespace")
-        news = news_of(self._made, range(self._size), bucket=True)
         start = time.perf_counter()
-        memory.add_many(news, namespace=LARGE)
+        fill_large(memory, self._made)
         deferred = time.perf_counter() - start
         bring_up_to_date(memory)
         indexed = time.perf_counter() - start
@@ -97,10 +86,7 @@ class Bench:
         copied = median_of([postgres.copy(raw) for _ in range(ROUNDS)])
         self._faiss = RawFaiss(self._large, ef=128)
         self._say(f"storing {self._size:,} memories in {SMALL_NAMESPACES} namespaces")
-        for number in range(SMALL_NAMESPACES):
-            first = number * self._small
-            part = news_of(self._made, range(first, first + self._small))
-            memory.add_many(part, namespace=("bench", f"small-{number}"))
+        fill_small(memory, self._made)
         bring_up_to_date(memory)
         return [
             self._rate(
@@ -128,7 +114,6 @@ class Bench:
         tantivy = RawTantivy(self._made.texts)
         part = slice(0, self._small)
         flat, small_tantivy = RawFlat(self._large[part]), RawTantivy(self._made.texts[part])
-        small = ("bench", "small-0")
         near: tuple[Limit, Limit] = self._faiss_calls, functools.partial(self._flat_calls, flat)
         said: tuple[Limit, Limit] = (
             functools.partial(self._tantivy_calls, tantivy),
@@ -144,7 +129,7 @@ class Bench:
             large_limits, small_limits = zip(*limits, strict=True)
             rows += self._search(memory, mode, namespace=LARGE, limits=large_limits)
             rows += self._search(
-                memory, mode, namespace=small, limits=small_limits, where=" in 1 % namespace"
+                memory, mode, namespace=SMALL, limits=small_limits, where=" in 1 % namespace"
             )
         rows += self._filtered(memory)
         tantivy.close()
@@ -160,7 +145,7 @@ class Bench:
         limits: Sequence[Limit],
         where: str = "",
     ) -> list[Row]:
-        ours = self._our_calls(memory, mode, namespace=namespace)
+        ours = self._questions.calls(memory, mode, namespace=namespace)
         seconds_of(ours[:20])
         rounds = []
         for _ in range(ROUNDS):
@@ -169,86 +154,23 @@ class Bench:
         names = {"vector": "raw FAISS", "keyword": "raw Tantivy", "hybrid": "raw FAISS + Tantivy"}
         return compared(f"{mode} search{where}", rounds, against=names[mode])
 
-    def _our_calls(
-        self,
-        memory: MemoryManage,
-        mode: Mode,
-        *,
-        namespace: tuple[str, ...],
-        filters: Mapping[str, int] | None = None,
-    ) -> list[Callable[[], Found]]:
-        return [
-            functools.partial(
-                memory.search,
-                question,
-                namespace=namespace,
-                mode=mode,
-                limit=10,
-                threshold=0.0,
-                query_embedding=vector,
-                space=SPACE.name,
-                filters=filters,
-            )
-            for question, vector in self._questions()
-        ]
-
-    def _questions(self) -> Iterator[tuple[str, Vector]]:
-        return zip(self._made.questions, self._made.question_vectors, strict=True)
-
     def _faiss_calls(self) -> list[Callable[[], object]]:
         return [
-            functools.partial(self._faiss.search, vector, DEPTH) for _, vector in self._questions()
+            functools.partial(self._faiss.search, vector, DEPTH) for _, vector in self._questions
         ]
 
     def _flat_calls(self, flat: RawFlat) -> list[Callable[[], object]]:
-        return [functools.partial(flat.search, vector, DEPTH) for _, vector in self._questions()]
+        return [functools.partial(flat.search, vector, DEPTH) for _, vector in self._questions]
 
     def _tantivy_calls(self, tantivy: RawTantivy) -> list[Callable[[], object]]:
-        return [functools.partial(tantivy.search, text, DEPTH) for text, _ in self._questions()]
+        return [functools.partial(tantivy.search, text, DEPTH) for text, _ in self._questions]
 
     def _filtered(self, memory: MemoryManage) -> list[Row]:
-        calls = self._our_calls(memory, "hybrid", namespace=LARGE, filters={"bucket": _BUCKET})
+        calls = self._questions.calls(memory, "hybrid", filters=IN_BUCKET)
         seconds_of(calls[:5])
         taken = seconds_of(calls[:40])
         value = median_of(taken) * 1000
         return [Row(what="hybrid search with a 1 % filter", value=value, unit="ms p50")]
-
-    def _recalls(self, memory: MemoryManage) -> list[Row]:
-        self._say("recall against exact search")
-        everything = np.arange(self._size)
-        small = np.arange(self._small)
-        bucket = everything[everything % _BUCKETS == _BUCKET]
-        return [
-            self._recall(memory, "recall@10", namespace=LARGE, places=everything),
-            self._recall(
-                memory, "recall@10 in 1 % namespace", namespace=("bench", "small-0"), places=small
-            ),
-            self._recall(
-                memory,
-                "recall@10 with a 1 % filter",
-                namespace=LARGE,
-                places=bucket,
-                filters={"bucket": _BUCKET},
-            ),
-        ]
-
-    def _recall(
-        self,
-        memory: MemoryManage,
-        what: str,
-        *,
-        namespace: tuple[str, ...],
-        places: NDArray[np.int64],
-        filters: Mapping[str, int] | None = None,
-    ) -> Row:
-        calls = self._our_calls(memory, "vector", namespace=namespace, filters=filters)
-        found = 0
-        for call, (_, vector) in zip(calls, self._questions(), strict=True):
-            scores = self._large[places] @ vector
-            best = places[np.argsort(-scores)[:10]]
-            wanted = {self._made.texts[place] for place in best}
-            found += len(wanted & {item.memory for item in call()})
-        return Row(what=what, value=found / (10 * len(calls)), unit="share", against="exact search")
 
     def _singles(self, memory: MemoryManage, postgres: RawPostgres) -> list[Row]:
         self._say("single adds and deletes")
@@ -283,7 +205,7 @@ class Bench:
         for _ in range(ROUNDS):
             start = time.perf_counter()
             memory = open_memory(self._data_dir)
-            question, vector = next(self._questions())
+            question, vector = next(iter(self._questions))
             memory.search(question, namespace=LARGE, query_embedding=vector, space=SPACE.name)
             taken.append(time.perf_counter() - start)
             memory.close()
@@ -292,7 +214,9 @@ class Bench:
 
     def _weights(self, postgres: RawPostgres) -> list[Row]:
         stored = self._size + SMALL_NAMESPACES * self._small
-        base, loaded = (_anonymous_bytes(self._data_dir, searches) for searches in ("none", "all"))
+        base, loaded = (
+            anonymous_bytes(self._data_dir, searches, settings={}) for searches in ("none", "all")
+        )
         folders = sum(
             file.stat().st_size
             for name in ("vectors", "keywords")
@@ -323,11 +247,11 @@ def _is_newest(file: Path) -> bool:
     return bool(generations) and file.parent == generations[-1]
 
 
-def _anonymous_bytes(data_dir: Path, searches: str) -> float:
+def anonymous_bytes(data_dir: Path, searches: str, *, settings: Mapping[str, object]) -> float:
     """Anonymous memory of a fresh process that opened the store and searched, in bytes."""
     script = Path(__file__).with_name("weigh.py")
     out = subprocess.run(
-        [sys.executable, str(script), str(data_dir), searches],
+        [sys.executable, str(script), str(data_dir), searches, json.dumps(settings)],
         check=True,
         capture_output=True,
         text=True,

@@ -36,7 +36,21 @@ class Goal:
         return figure <= self.bound if self.kind == "at most" else figure >= self.bound
 
 
+_ON_SERVERS: Final = {
+    **{
+        f"hybrid search{vectors}": Goal(kind="at most", bound=1.5)
+        for vectors in (", Elasticsearch", ", FAISS")
+    },
+    **{
+        f"recall@10{among}{vectors}": Goal(kind="at least", bound=0.98, of="value")
+        for among in ("", " in 1 % namespace", " with a 1 % filter")
+        for vectors in (", Elasticsearch", ", FAISS")
+    },
+    "bulk of texts": Goal(kind="at least", bound=0.6),
+}
+
 GOALS: Final[Mapping[str, Goal]] = {
+    **_ON_SERVERS,
     "hybrid search": Goal(kind="at most", bound=2.5),
     "vector search": Goal(kind="at most", bound=2.5),
     "keyword search": Goal(kind="at most", bound=2.5),

@@ -1,19 +1,21 @@
 """Print the anonymous memory of a process that opened a store; ``all`` also searches it."""
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
 from scripts.benchmark.made import DIMENSION, SPACE
-from scripts.benchmark.ours import LARGE, SMALL_NAMESPACES, open_memory
+from scripts.benchmark.ours import open_memory
+from scripts.benchmark.questions import LARGE, SMALL_NAMESPACES
 
 
 def main() -> None:
     """Open, search, print bytes."""
-    folder, searches = Path(sys.argv[1]), sys.argv[2]
+    folder, searches, settings = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
     rng = np.random.default_rng(1)
-    with open_memory(folder) as memory:
+    with open_memory(folder, **settings) as memory:
         namespaces = [LARGE, *(("bench", f"small-{n}") for n in range(SMALL_NAMESPACES))]
         for namespace in namespaces if searches == "all" else []:
             for _ in range(5):

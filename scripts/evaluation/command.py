@@ -4,11 +4,14 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from elasticsearch import Elasticsearch
 from rich.console import Console
 
 from memory_tool.adapters.offline_embedder import OfflineEmbedder
@@ -44,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0, or 2 when the sets are not there.
     """
     options = _parser().parse_args(arguments)
+    if options.vector_backend == "elasticsearch" and not options.elasticsearch:
+        _say("--vector-backend elasticsearch needs --elasticsearch, the address of a node.")
+        return WRONG_USE
     folder = options.data or os.environ.get(VARIABLE)
     _forget_settings()
     if not folder:
@@ -67,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given=Path(folder) / "vectors" / "e5-small.npz",
         kept=options.cache.expanduser() / "e5-small-q4.npz",
     )
-    figures = _measured(sets, embedder, compared=options.strategies)
+    with _places(options) as settings:
+        figures = _measured(sets, embedder, compared=options.strategies, settings=settings)
     show(figures, Console(width=None if sys.stdout.isatty() else WIDTH))
     if options.json:
         write_json(options.json, figures)
@@ -94,6 +101,17 @@ def _parser() -> argparse.ArgumentParser:
         "--strategies", action="store_true", help="also measure single arms and plain RRF"
     )
     parser.add_argument(
+        "--elasticsearch",
+        metavar="URL",
+        help="keep the keyword index there, without a password (default: embedded)",
+    )
+    parser.add_argument(
+        "--vector-backend",
+        choices=("faiss", "elasticsearch"),
+        default="faiss",
+        help="where the vectors are searched (default: %(default)s)",
+    )
+    parser.add_argument(
         "--limit-queries", metavar="N", type=int, help="ask at most N questions of each set"
     )
     parser.add_argument(
@@ -106,15 +124,40 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextmanager
+def _places(options: argparse.Namespace) -> Iterator[Mapping[str, str]]:
+    """Settings of the stores: none, or indices of our own on an Elasticsearch, for a while."""
+    url = options.elasticsearch
+    if not url:
+        yield {}
+        return
+    prefix = f"threefold-evaluation-{uuid.uuid4().hex[:12]}"
+    try:
+        yield {
+            "elasticsearch_url": url,
+            "elasticsearch_prefix": prefix,
+            "elasticsearch_replicas": "0",
+            "vector_backend": options.vector_backend,
+        }
+    finally:
+        with Elasticsearch(url.split(",")) as client:
+            for name in client.indices.get(index=f"{prefix}*"):
+                client.indices.delete(index=name)
+
+
 def _measured(
-    sets: Sequence[EvaluationSet], embedder: LookedUpEmbedder, *, compared: bool
+    sets: Sequence[EvaluationSet],
+    embedder: LookedUpEmbedder,
+    *,
+    compared: bool,
+    settings: Mapping[str, str],
 ) -> list[Figure]:
     """All sets in one store, as users of one memory are."""
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="threefold-evaluation-") as folder:
         # The embedded PostgreSQL of root runs as another user, who has to get in.
         Path(folder).chmod(0o711)
-        evaluation = Evaluation(Path(folder), embedder)
+        evaluation = Evaluation(Path(folder), embedder, settings=settings)
         try:
             for found in sets:
                 evaluation.fill(found, _say)

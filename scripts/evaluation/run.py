@@ -30,10 +30,12 @@ _RRF: Final = Strategy(name="hybrid", arms=(Arm.VECTOR, Arm.KEYWORD), fusion=Rec
 class Evaluation:
     """An open memory that holds the memories of sets."""
 
-    def __init__(self, folder: Path, embedder: LookedUpEmbedder) -> None:
-        """Open embedded stores in ``folder``."""
+    def __init__(
+        self, folder: Path, embedder: LookedUpEmbedder, *, settings: Mapping[str, str]
+    ) -> None:
+        """Open embedded stores in ``folder``, less those that the settings place elsewhere."""
         self._embedder = embedder
-        parts = open_parts({"data_dir": folder, "embedder": embedder})
+        parts = open_parts({**settings, "data_dir": folder, "embedder": embedder})
         self._tool = parts.tool
         self._memory = MemoryManage(parts)
 

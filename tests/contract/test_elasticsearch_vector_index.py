@@ -1,8 +1,8 @@
-"""The vector index on a real Elasticsearch keeps the contract, with scores taken from the truth."""
+"""The vector index on a real Elasticsearch keeps the contract."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,12 +11,9 @@ from memory_tool.adapters.elasticsearch_generations import Copies, Generations
 from memory_tool.adapters.elasticsearch_layout import VectorLayout
 from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
 from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
-from memory_tool.bm25 import best_first
 from memory_tool.errors import Unavailable
-from memory_tool.model import EmbeddingSpace, MemoryId, Vector
-from memory_tool.port_values import ChangeRow, ForeignHistory, Patience, Pointer, TargetBase
-from memory_tool.ports import VectorIndex, VectorView
-from memory_tool.query import Candidate
+from memory_tool.model import EmbeddingSpace
+from memory_tool.port_values import ChangeRow, ForeignHistory, Patience, TargetBase
 from tests.contract.elasticsearch_pairs import AnyCount, access_of
 from tests.contract.vector_history import (
     STORE,
@@ -25,79 +22,11 @@ from tests.contract.vector_history import (
     VectorPair,
     axis,
     memory_id,
-    places,
     units,
 )
 from tests.contract.vector_index import VectorIndexContract
 from tests.contract.vector_target import VectorTargetContract
 from tests.services.elasticsearch import ElasticsearchServer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruthfulView(VectorView):
-    """A view whose candidates get their scores from the truth, as the read path does it."""
-
-    view: VectorView
-    history: VectorHistory
-
-    @property
-    def remote(self) -> bool:
-        """See :attr:`memory_tool.ports.VectorView.remote`."""
-        return self.view.remote
-
-    @property
-    def mark(self) -> str | None:
-        """See :attr:`memory_tool.ports.VectorView.mark`."""
-        return self.view.mark
-
-    def clock(self, ns_id: int) -> int:
-        """See :meth:`memory_tool.ports.VectorView.clock`."""
-        return self.view.clock(ns_id)
-
-    def search(
-        self,
-        vector: Vector,
-        ns_ids: Sequence[int],
-        *,
-        depth: int,
-        within: frozenset[MemoryId] | None = None,
-    ) -> tuple[Candidate, ...]:
-        """See :meth:`memory_tool.ports.VectorView.search`."""
-        found = self.view.search(vector, ns_ids, depth=depth, within=within)
-        return self._scored(vector, found)[:depth]
-
-    def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
-        """See :meth:`memory_tool.ports.VectorView.scores`."""
-        return self._scored(vector, self.view.scores(vector, ids))
-
-    def _scored(self, vector: Vector, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        # What the truth does not have in this version would be dropped: its score means nothing.
-        embeddings = [self.history.embedding_of(place) for place in places(found)]
-        return best_first(
-            hit if embedding is None else hit._replace(score=float(embedding @ vector))
-            for hit, embedding in zip(found, embeddings, strict=True)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruthfulIndex(VectorIndex):
-    """An index of such views."""
-
-    index: VectorIndex
-    history: VectorHistory
-
-    @property
-    def target(self) -> str:
-        """See :attr:`memory_tool.ports.VectorIndex.target`."""
-        return self.index.target
-
-    def view(self, pointer: Pointer | None) -> TruthfulView:
-        """See :meth:`memory_tool.ports.VectorIndex.view`."""
-        return TruthfulView(view=self.index.view(pointer), history=self.history)
-
-    def close(self) -> None:
-        """See :meth:`memory_tool.ports.VectorIndex.close`."""
-        self.index.close()
 
 
 class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
@@ -120,9 +49,7 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         target = ElasticsearchTarget(
             generations, name=TARGET, layout=VectorLayout(), log=history, figures=AnyCount()
         )
-        yield VectorPair(
-            index=TruthfulIndex(index=index, history=history), target=target, history=history
-        )
+        yield VectorPair(index=index, target=target, history=history)
         connection.close()
 
     def test_a_truth_without_vectors_makes_an_empty_index(self, pair: VectorPair) -> None:

@@ -17,6 +17,7 @@ from tantivy import (
 
 from memory_tool.bm25 import (
     FIELDS,
+    NOTHING,
     Bm25Parameters,
     CorpusStatistics,
     FieldParameters,
@@ -79,7 +80,7 @@ class TantivyScores:
         index.register_tokenizer("blanks", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
         writer = index.writer(15_000_000, num_threads=1)
         for number, made in enumerate(documents):
-            fields = {field: getattr(made, field) for field in FIELDS}
+            fields = {field: getattr(made, field) or NOTHING for field in FIELDS}
             writer.add_document(Document.from_dict({"number": number, **fields}, self._schema))
         writer.commit()
         index.reload()
@@ -158,6 +159,20 @@ def test_the_worked_values_of_the_parameters_hold() -> None:
         parameters=FieldParameters(words=Bm25Parameters(b=0.0)),
     )
     assert flat == pytest.approx(once)
+
+
+def test_a_tag_weighs_the_same_however_few_others_have_tags() -> None:
+    """A field that is mostly empty must not make those that are not look long."""
+    query = KeywordQuery(words=("tea",), bigrams=())
+    weighed: list[float] = []
+    for tagged in (100, 2):
+        documents = [document(0, "x", extra="tea")] + [
+            document(number, "x", extra="work" if number < tagged else "")
+            for number in range(1, 100)
+        ]
+        statistics = CorpusStatistics.counted(query, documents)
+        weighed += scores(query, documents[:1], statistics=statistics)
+    assert weighed[0] == pytest.approx(weighed[1])
 
 
 def test_the_best_come_first_and_others_not_at_all() -> None:
