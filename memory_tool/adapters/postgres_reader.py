@@ -101,4 +101,4 @@ class PostgresRecordReader(RecordReader):
 
 def _anywhere(namespaces: Iterable[int], ids: Sequence[MemoryId]) -> Mapping[str, str]:
     """The keys that these ids may have: who knows an id only looks into each namespace for it."""
-    return key_arrays(list(product(namespaces, ids)))
+    return key_arrays(product(namespaces, ids))

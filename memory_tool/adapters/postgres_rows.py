@@ -51,16 +51,16 @@ def id_array(ids: Iterable[MemoryId]) -> str:
     return "{" + ",".join(filter(_ID.fullmatch, ids)) + "}"
 
 
-def key_arrays(keys: Sequence[RowKey]) -> Mapping[str, str]:
-    """Keys as the two arrays ``ns_ids`` and ``ids``, which are taken apart side by side.
+def key_arrays(keys: Iterable[RowKey]) -> Mapping[str, str]:
+    """Keys as two arrays side by side: namespaces, and the ids wanted of each as an array's text.
 
     What is no id is left out, as by :func:`id_array`.
     """
-    known = [key for key in keys if _ID.fullmatch(key[1])]
-    return {
-        "ns_ids": number_array(ns_id for ns_id, _ in known),
-        "ids": id_array(memory_id for _, memory_id in known),
-    }
+    wanted: dict[int, list[MemoryId]] = {}
+    for ns_id, memory_id in keys:
+        wanted.setdefault(ns_id, []).append(memory_id)
+    lists = (f'"{id_array(ids)}"' for ids in wanted.values())
+    return {"ns_ids": number_array(wanted), "ids": "{" + ",".join(lists) + "}"}
 
 
 def number_array(numbers: Iterable[int]) -> str:

@@ -232,9 +232,10 @@ def columns(connection: psycopg.Connection, table: str) -> list[tuple[object, ..
 
 
 def constraints(connection: psycopg.Connection, table: str) -> set[tuple[object, ...]]:
-    """What a table refuses; but for NOT NULL, which newer servers list too."""
+    """Checks, and the columns of keys in whatever order; newer servers list NOT NULL too."""
     rows = connection.execute(
-        "SELECT contype, pg_get_constraintdef(oid) FROM pg_constraint"
+        "SELECT contype, CASE contype WHEN 'c' THEN pg_get_constraintdef(oid) END,"
+        " ARRAY(SELECT unnest(conkey) ORDER BY 1)::text FROM pg_constraint"
         " WHERE conrelid = ('threefold.' || %s)::regclass AND contype <> 'n'",
         [table],
     )

@@ -11,6 +11,7 @@ from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_migrations import migrate
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_rows import id_array
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.model import NewMemory, Patch
 from memory_tool.port_values import Opening
@@ -137,7 +138,8 @@ def test_rows_are_fetched_by_their_ids(
     app: psycopg.Connection, ns_ids: list[int], name: str
 ) -> None:
     """Every search ends with one of these, and its scope may be a thousand namespaces."""
-    values = {"ns_ids": ns_ids, "ids": [new_id() for _ in range(20)], "bound": 100}
+    ids = id_array(new_id() for _ in range(20))
+    values = {"ns_ids": ns_ids, "ids": [ids], "bound": 100}
     found = plan(app, statement(name, condition=""), values=values)
     assert "memory_pkey" in found
     assert not OUT_OF_ORDER.search(found)

@@ -1,8 +1,9 @@
--- Every statement stands behind a line with its name. Lists of namespaces and ids are taken apart by
--- unnest and looked up in LATERAL subqueries with OFFSET 0, which can only be nested loops: each names
--- one namespace, so its partition alone is read, and neither a wrong statistic nor a missing one can
--- turn "fetch these" into "read the whole namespace". For the latter, a subquery that looks up ids
--- asks for nothing else: with state = 'live' inside it, an index of all live rows would do as well.
+-- Every statement stands behind a line with its name. Lists of namespaces, each with the ids wanted of
+-- it as the text of an array, are taken apart by unnest and looked up in LATERAL subqueries with
+-- OFFSET 0, which can only be nested loops: each names one namespace, so its partition alone is read,
+-- and neither a wrong statistic nor a missing one can turn "fetch these" into "read the whole
+-- namespace". For the latter, a subquery that looks up ids asks for nothing else: with state = 'live'
+-- inside it, an index of all live rows would do as well.
 
 -- name: open_write
 -- Make, name and lock a namespace; its clock, the answer already given, and the rows to look at.
@@ -42,7 +43,7 @@ LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(tar
 -- a plan for the length of every array (1 ms) would only cost more than it finds; and a planner
 -- without statistics must not combine the bitmap of one id with that of a whole namespace, nor read
 -- an empty table as a whole for ever. Plans look dear, since they hold every partition, though one
--- is read: compiling them (100 ms) never pays.
+-- is read: to compile them, at 80 ms, never pays.
 SELECT set_config('threefold.namespaces', %(named)s, true),
        set_config('plan_cache_mode', 'force_generic_plan', true),
        set_config('enable_bitmapscan', 'off', true),
@@ -86,9 +87,10 @@ WHERE (SELECT sum(greatest(c.nseq - b.nseq, 0))
 SELECT encode(uuid_send(m.id), 'hex'), m.ns_id, m.vector_nseq, m.keyword_nseq, m.content_hash,
        m.type, m.importance, m.pinned, m.confidence, extract(epoch FROM m.event_time)::float8,
        octet_length(m.content) / 4, m.conversation_id, coalesce(m.turn_position, 0)
-FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
 CROSS JOIN LATERAL (
-    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
+    SELECT * FROM threefold.memory m
+    WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
   {condition}
@@ -96,9 +98,10 @@ WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
 -- name: rows
 -- Whole rows that may be seen.
 SELECT to_jsonb(m)
-FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
 CROSS JOIN LATERAL (
-    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
+    SELECT * FROM threefold.memory m
+    WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
 
@@ -129,9 +132,10 @@ LIMIT %(bound)s
 -- name: vectors_of
 -- Stored embeddings of some memories.
 SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), k.ordinal, m.vector_nseq, k.embedding
-FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
 CROSS JOIN LATERAL (
-    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
+    SELECT * FROM threefold.memory m
+    WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
 CROSS JOIN LATERAL (
     SELECT k.ordinal, k.embedding FROM threefold.chunk k
@@ -185,19 +189,21 @@ ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 -- name: deleted_ids
 -- Those of these ids that were deleted and are not purged yet.
 SELECT encode(uuid_send(m.id), 'hex')
-FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
 CROSS JOIN LATERAL (
-    SELECT * FROM threefold.memory m WHERE m.ns_id = wanted.ns_id AND m.id = wanted.id OFFSET 0
+    SELECT * FROM threefold.memory m
+    WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
 WHERE m.state = 'deleted'
 
 -- name: old_versions
 -- The kept versions of a memory, oldest first.
 SELECT v.image
-FROM unnest(%(ns_ids)s::bigint[], %(ids)s::uuid[]) AS wanted (ns_id, id)
+FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
+CROSS JOIN LATERAL unnest(wanted.ids::uuid[]) AS one (id)
 CROSS JOIN LATERAL (
     SELECT v.version, v.image FROM threefold.memory_version v
-    WHERE v.ns_id = wanted.ns_id AND v.memory_id = wanted.id OFFSET 0
+    WHERE v.ns_id = wanted.ns_id AND v.memory_id = one.id OFFSET 0
 ) v
 ORDER BY v.version
 

@@ -11,7 +11,7 @@
 --   whole store. Ids are random, which is the promise now; a row is named by namespace and id.
 --
 -- Eight partitions: each costs a search some microseconds, since a nested loop winds all of them
--- back for every row that it looks up, and a transaction that makes its plans eight locks more.
+-- back at every turn, and a transaction that makes its plans a dozen locks more.
 --
 -- The rows are copied, so the tables take their room on the disk twice until the commit.
 
@@ -59,7 +59,8 @@ END $$;
 --
 -- All that an applier reads: what changed above a number.
 CREATE UNIQUE INDEX memory_log ON threefold.memory (ns_id, nseq) WHERE nseq > 0;
-ALTER TABLE threefold.memory ADD PRIMARY KEY (ns_id, id);
+-- The id first: so an array of ids is looked up by the index, whatever the planner knows.
+ALTER TABLE threefold.memory ADD PRIMARY KEY (id, ns_id);
 CREATE UNIQUE INDEX memory_dedup ON threefold.memory (ns_id, dedup_hash)
     WHERE dedup_hash IS NOT NULL;
 CREATE UNIQUE INDEX memory_key ON threefold.memory (ns_id, key_hash) WHERE key_hash IS NOT NULL;
