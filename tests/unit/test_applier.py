@@ -14,7 +14,7 @@ from memory_tool.adapters.in_memory_keyword_index import (
 from memory_tool.adapters.in_memory_record_store import InMemoryRecordStore
 from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.applier import BATCH_ROWS, Applier
 from memory_tool.index_jobs.backfill import BATCH, Backfill
 from memory_tool.model import Chunk, StoredRow
 from memory_tool.port_values import ChangeBatch, TargetBase
@@ -146,7 +146,8 @@ def test_whoever_has_no_lease_forgets_its_distrust(host: Host) -> None:
 
 def test_a_lost_lease_is_noticed_before_the_next_batch(host: Host) -> None:
     """Two that apply to one target in turns would each find the other's work in the way."""
-    host.write(2_500)
+    batch = BATCH_ROWS["keyword"]
+    host.write(batch + 500)
     asked: list[int] = []
 
     def may_go_on() -> bool:
@@ -154,8 +155,8 @@ def test_a_lost_lease_is_noticed_before_the_next_batch(host: Host) -> None:
         return len(asked) == 1
 
     assert host.applier.run(force=True, may_go_on=may_go_on) == 1
-    assert asked == [0, 2_000]
-    assert host.applied == 2_000
+    assert asked == [0, batch]
+    assert host.applied == batch
 
 
 def test_whoever_lost_the_lease_resets_nothing(host: Host) -> None:
