@@ -280,7 +280,11 @@ class Lag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long changes may wait: a target applies at ``rows`` pending or after ``seconds``."""
+    """How long changes may wait: a target applies at ``rows`` pending or after ``seconds``.
+
+    ``batch`` is about the most rows that it takes at once: a batch that breaks off starts again.
+    """
 
     rows: int
     seconds: float
+    batch: int = 10_000

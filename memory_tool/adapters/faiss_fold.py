@@ -1,5 +1,6 @@
 """The applier's side: folds what changed into a new generation and switches to it."""
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,12 @@ _PATIENT_SHARE: Final = 0.05
 which is still searched exactly in 6 ms from memory."""
 
 
+BATCH: Final = 10_000_000
+"""A fold reads everything in one snapshot: it copies the whole file anyway."""
+
+PATIENCE: Final = Patience(rows=5000, seconds=3600, batch=BATCH)
+
+
 class FaissTarget(IndexTarget):
     """See :class:`memory_tool.ports.IndexTarget`. One process at a time may apply to a folder."""
 
@@ -56,7 +63,7 @@ class FaissTarget(IndexTarget):
         self._name = name
         self._pointer = pointer
         self._policy = policy or GraphPolicy()
-        self._patience = patience or Patience(rows=5000, seconds=3600)
+        self._patience = patience or PATIENCE
         self._applying = threading.Lock()
         self._known: tuple[Pointer, Manifest] | None = None
         self._damaged: Pointer | None = None
@@ -77,7 +84,7 @@ class FaissTarget(IndexTarget):
         """See :attr:`memory_tool.ports.IndexTarget.patience`."""
         held = self._known[1].rows if self._known else 0
         rows = max(self._patience.rows, int(_PATIENT_SHARE * held))
-        return Patience(rows=rows, seconds=self._patience.seconds)
+        return dataclasses.replace(self._patience, rows=rows, batch=BATCH)
 
     def base(self) -> TargetBase:
         """See :meth:`memory_tool.ports.IndexTarget.base`."""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from memory_tool.breaker import Breaker, Condition
@@ -12,10 +12,6 @@ from memory_tool.log import logger
 from memory_tool.port_values import ForeignHistory, Patience, TargetBase
 from memory_tool.ports import ChangeLog, IndexTarget
 
-BATCH_ROWS: Final[Mapping[str, int]] = {"keyword": 10_000, "vector": 10_000_000}
-"""Rows of one batch. A keyword batch is one commit, whose fixed part (on a server 0.2 s) is then a
-tenth of it; a fold reads everything in one snapshot."""
-
 _EMPTY: Final = TargetBase(mark=None, clocks={})
 
 
@@ -23,9 +19,9 @@ def _always() -> bool:
     return True
 
 
-def _limit(kind: str, pending: int) -> int:
+def _limit(patience: Patience, pending: int) -> int:
     # A batch reads past all that is pending: a tenth of it at a time keeps a rebuild linear.
-    return max(BATCH_ROWS[kind], pending // 10)
+    return max(patience.batch, pending // 10)
 
 
 class Applier:
@@ -196,7 +192,7 @@ class Applier:
     ) -> bool:
         try:
             with self._log.changes(
-                target.name, target.kind, base=base, limit=_limit(target.kind, pending)
+                target.name, target.kind, base=base, limit=_limit(target.patience, pending)
             ) as batch:
                 target.apply(batch, self._log)
         except ForeignHistory as error:

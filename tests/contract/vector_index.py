@@ -28,7 +28,7 @@ class VectorIndexContract:
     a clock is read from the truth anyway. Such an adapter overrides the tests that say otherwise.
     """
 
-    patience = Patience(rows=5000, seconds=3600)
+    patience = Patience(rows=5000, seconds=3600, batch=10_000_000)
 
     @pytest.fixture
     def history(self) -> VectorHistory:

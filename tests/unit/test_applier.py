@@ -14,10 +14,10 @@ from memory_tool.adapters.in_memory_keyword_index import (
 from memory_tool.adapters.in_memory_record_store import InMemoryRecordStore
 from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Corrupt, Unavailable
-from memory_tool.index_jobs.applier import BATCH_ROWS, Applier
+from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.backfill import BATCH, Backfill
 from memory_tool.model import Chunk, StoredRow
-from memory_tool.port_values import ChangeBatch, TargetBase
+from memory_tool.port_values import ChangeBatch, Patience, TargetBase
 from memory_tool.ports import ChangeLog, IndexTarget
 from tests.factories import commit_of, new_id, put
 
@@ -146,7 +146,7 @@ def test_whoever_has_no_lease_forgets_its_distrust(host: Host) -> None:
 
 def test_a_lost_lease_is_noticed_before_the_next_batch(host: Host) -> None:
     """Two that apply to one target in turns would each find the other's work in the way."""
-    batch = BATCH_ROWS["keyword"]
+    batch = Patience(rows=1, seconds=1).batch
     host.write(batch + 500)
     asked: list[int] = []
 
