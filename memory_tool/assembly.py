@@ -9,19 +9,18 @@ from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
 from memory_tool.job_values import Duty, MayGoOn, Outcome
+from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
 from memory_tool.model import EmbeddingSpace
 from memory_tool.overlay import OverlayMemo
 from memory_tool.patient_reader import PatientReader
 from memory_tool.port_values import Pointer
 from memory_tool.ports import (
-    ChangeFigures,
     Embedder,
     KeywordIndex,
     RecordReader,
     RecordStore,
     SpaceRegistry,
-    VectorGaps,
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer

@@ -23,16 +23,10 @@ from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.following import FolderTargets, background_of
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
-from memory_tool.ports import (
-    ChangeLog,
-    Embedder,
-    IndexTarget,
-    KeywordIndex,
-    RecordStore,
-    VectorIndex,
-)
+from memory_tool.ports import Embedder, KeywordIndex, RecordStore, VectorIndex
 from memory_tool.settings import Settings
 from memory_tool.text.tokenise import TOKENISER_VERSION
 from memory_tool.tool import MemoryTool
@@ -50,9 +44,9 @@ class Given:
     """Parts that the caller brings instead of those that the settings name.
 
     A record store also has the ports RecordReader and SpaceRegistry; if it has ChangeLog too, the
-    indexes follow it. An index that is also an :class:`~memory_tool.ports.IndexTarget` is fed from
-    the log, by one process of the data folder; ``shared_targets`` are fed by one process of all
-    hosts. ``stores`` replaces everything.
+    indexes follow it. An index that is also an :class:`~memory_tool.log_ports.IndexTarget` is fed
+    from the log, by one process of the data folder; ``shared_targets`` are fed by one process of
+    all hosts. ``stores`` replaces everything.
     """
 
     embedder: Embedder | None = None

@@ -21,15 +21,8 @@ from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
 from memory_tool.job_values import STORE, Duty
-from memory_tool.ports import (
-    ChangeFigures,
-    ChangeLog,
-    Identified,
-    RecordReader,
-    RecordStore,
-    SpaceRegistry,
-    VectorGaps,
-)
+from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
+from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
 from memory_tool.settings import Settings
 
 

@@ -8,26 +8,20 @@ is safe to call from several threads.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from memory_tool.model import EmbeddingSpace, Memory, MemoryId, StoredRow, Vector, WriteResult
 from memory_tool.port_values import (
-    ChangeBatch,
-    ChunkCount,
     ChunkTokens,
     Commit,
-    DeadLetter,
     KeywordQuery,
-    Lag,
     Opening,
     OverlayRow,
     PageRequest,
-    Patience,
     Pointer,
     ReadView,
     RowKey,
     StoredVectors,
-    TargetBase,
 )
 from memory_tool.query import Candidate, Filter, Outline
 from memory_tool.scope import Scope
@@ -86,7 +80,7 @@ class RecordStore(Protocol):
         """
         ...
 
-    def snapshot(self, opening: "Opening") -> "AbstractContextManager[Snapshot]":
+    def snapshot(self, opening: "Opening") -> AbstractContextManager["Snapshot"]:
         """One repeatable-read view of the namespaces of ``opening``, until the block ends."""
         ...
 
@@ -338,117 +332,9 @@ class KeywordIndex(Protocol):
 
 
 @runtime_checkable
-class ChangeLog(Protocol):
-    """The truth as appliers read it: what changed since a number, for every namespace."""
-
-    def pending(self, clocks: Mapping[int, int]) -> int:
-        """How many numbers lie above these clocks, over all namespaces."""
-        ...
-
-    def knows(self, target: str, mark: str) -> bool:
-        """Whether this history gave the target that mark."""
-        ...
-
-    def changes(
-        self, target: str, kind: Literal["vector", "keyword"], *, base: TargetBase, limit: int
-    ) -> AbstractContextManager[ChangeBatch]:
-        """The rows above the base's clocks, at most about ``limit``, read in one snapshot.
-
-        The batch's mark is known from now on, even if the target breaks off.
-
-        Raises:
-            ForeignHistory: The truth does not know the base's mark, or has purged rows that the
-                base has not seen: the target has to start from nothing.
-        """
-        ...
-
-    def pointer(self, target: str) -> Pointer | None:
-        """The generation to read."""
-        ...
-
-    def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
-        """Switch the pointer if it still stands on ``base_mark``; says whether it did."""
-        ...
-
-    def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
-        """Record how far the target has come, for purging and health."""
-        ...
-
-    def bury(
-        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
-    ) -> None:
-        """Remember rows that the target can't take, and forget those that have changed since."""
-        ...
-
-
-@runtime_checkable
-class ChangeFigures(Protocol):
-    """Figures about the log. They cost more than a look-up, so searches never ask for them."""
-
-    def count_chunks(
-        self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
-    ) -> ChunkCount:
-        """How many chunks a target has to hold that stands at these clocks."""
-        ...
-
-    def lag(self, target: str) -> Lag:
-        """How far a target is behind, by the progress that was noted of it."""
-        ...
-
-
-@runtime_checkable
-class IndexTarget(Protocol):
-    """Something that follows the log. Applying the same batch twice is harmless."""
-
-    @property
-    def name(self) -> str:
-        """The name under which the truth keeps its marks, pointer and progress."""
-        ...
-
-    @property
-    def kind(self) -> Literal["vector", "keyword"]:
-        """Which of a row's numbers and columns the target holds."""
-        ...
-
-    @property
-    def patience(self) -> Patience:
-        """When pending changes are due."""
-        ...
-
-    def base(self) -> TargetBase:
-        """Where the target stands, read from the target itself.
-
-        Raises:
-            Corrupt: It can't be read and has to be reset.
-        """
-        ...
-
-    def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """Bring the target forward; all of the batch or nothing becomes visible."""
-        ...
-
-    def reset(self) -> None:
-        """Forget everything: the next base is empty. Searches keep what they have open."""
-        ...
-
-    def close(self) -> None:
-        """Let others apply: give back locks and files. May be called twice."""
-        ...
-
-
-@runtime_checkable
 class Identified(Protocol):
     """A store that tells who it is."""
 
     def identity(self) -> str:
         """What tells it from every other: 32 hexadecimal digits."""
-        ...
-
-
-@runtime_checkable
-class VectorGaps(Protocol):
-    """Which memories wait for their vectors, over all namespaces."""
-
-    def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
-        """Live rows with a chunk that has none, grouped by namespace, at most ``limit``."""
         ...

@@ -10,9 +10,9 @@ from memory_tool.adapters.elasticsearch_layout import KeywordLayout, Layout, Vec
 from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
 from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
 from memory_tool.bm25 import FieldParameters
+from memory_tool.log_ports import ChangeFigures, ChangeLog
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
-from memory_tool.ports import ChangeFigures, ChangeLog
 from memory_tool.settings import Settings
 
 PATIENT_ROWS: Final = 1_000

@@ -38,8 +38,8 @@ from memory_tool.adapters.elasticsearch_layout import (
 )
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.log import logger
+from memory_tool.log_ports import ChangeFigures, ChangeLog, IndexTarget
 from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, Pointer, TargetBase
-from memory_tool.ports import ChangeFigures, ChangeLog, IndexTarget
 
 _NOTHING: Final = TargetBase(mark=None, clocks={})
 _PATIENT: Final = 60.0
@@ -54,7 +54,7 @@ class _Standing:
 
 
 class ElasticsearchTarget(IndexTarget):
-    """See :class:`memory_tool.ports.IndexTarget`. Any number of processes may try; one goes on.
+    """See :class:`memory_tool.log_ports.IndexTarget`. Any number of processes may try; one goes on.
 
     Searches read the generation that the pointer names. A reset leaves that one alone: the next
     batch begins another, which becomes the one to read once it has caught up.
@@ -93,21 +93,21 @@ class ElasticsearchTarget(IndexTarget):
 
     @property
     def name(self) -> str:
-        """See :attr:`memory_tool.ports.IndexTarget.name`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.name`."""
         return self._name
 
     @property
     def kind(self) -> Literal["vector", "keyword"]:
-        """See :attr:`memory_tool.ports.IndexTarget.kind`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
         return self._layout.kind
 
     @property
     def patience(self) -> Patience:
-        """See :attr:`memory_tool.ports.IndexTarget.patience`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.patience`."""
         return self._patience
 
     def base(self) -> TargetBase:
-        """See :meth:`memory_tool.ports.IndexTarget.base`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
         with self._applying:
             if self._anew:
                 return _NOTHING
@@ -120,7 +120,7 @@ class ElasticsearchTarget(IndexTarget):
             return TargetBase(mark=control.stamp.mark, clocks=control.clocks)
 
     def reset(self) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.reset`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.reset`."""
         with self._applying:
             self._anew = True
             self._standing = None
@@ -129,7 +129,7 @@ class ElasticsearchTarget(IndexTarget):
         """Nothing is held between two batches."""
 
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.apply`. Searches may see parts of a batch.
+        """See :meth:`memory_tool.log_ports.IndexTarget.apply`. Searches may see parts of a batch.
 
         Raises:
             ForeignHistory: The batch builds upon another base, store or embedding space.

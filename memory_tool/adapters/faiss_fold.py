@@ -24,8 +24,8 @@ from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_manifest import NOTHING, Manifest
 from memory_tool.adapters.faiss_verify import verify
 from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, Pointer, TargetBase
-from memory_tool.ports import ChangeLog, IndexTarget
 
 _PATIENT_SHARE: Final = 0.05
 """A fold copies the whole file, so a large index waits for more changes: 1 million rows for 50,000,
@@ -39,7 +39,7 @@ PATIENCE: Final = Patience(rows=5000, seconds=3600, batch=BATCH)
 
 
 class FaissTarget(IndexTarget):
-    """See :class:`memory_tool.ports.IndexTarget`. One process at a time may apply to a folder."""
+    """See :class:`memory_tool.log_ports.IndexTarget`. One process at a time applies to a folder."""
 
     def __init__(
         self,
@@ -71,35 +71,35 @@ class FaissTarget(IndexTarget):
 
     @property
     def name(self) -> str:
-        """See :attr:`memory_tool.ports.IndexTarget.name`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.name`."""
         return self._name
 
     @property
     def kind(self) -> Literal["vector"]:
-        """See :attr:`memory_tool.ports.IndexTarget.kind`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
         return "vector"
 
     @property
     def patience(self) -> Patience:
-        """See :attr:`memory_tool.ports.IndexTarget.patience`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.patience`."""
         held = self._known[1].rows if self._known else 0
         rows = max(self._patience.rows, int(_PATIENT_SHARE * held))
         return dataclasses.replace(self._patience, rows=rows, batch=BATCH)
 
     def base(self) -> TargetBase:
-        """See :meth:`memory_tool.ports.IndexTarget.base`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
         manifest = self._manifest(None if self._anew else self._pointer())
         return TargetBase(mark=manifest.mark, clocks=manifest.clocks)
 
     def reset(self) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.reset`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.reset`."""
         self._anew = True
 
     def close(self) -> None:
         """Nothing is held between two folds."""
 
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.apply`.
+        """See :meth:`memory_tool.log_ports.IndexTarget.apply`.
 
         Raises:
             ForeignHistory: The batch builds upon another base, store or embedding space, or

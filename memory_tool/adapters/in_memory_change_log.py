@@ -14,6 +14,7 @@ from memory_tool.adapters.in_memory_state import (
     is_visible,
 )
 from memory_tool.errors import Unavailable
+from memory_tool.log_ports import ChangeLog, VectorGaps
 from memory_tool.model import State, StoredRow
 from memory_tool.port_values import (
     ChangeBatch,
@@ -23,28 +24,27 @@ from memory_tool.port_values import (
     Pointer,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, VectorGaps
 
 Kind = Literal["vector", "keyword"]
 
 
 class InMemoryChangeLog(ChangeLog, VectorGaps):
-    """See :class:`memory_tool.ports.ChangeLog`."""
+    """See :class:`memory_tool.log_ports.ChangeLog`."""
 
     def __init__(self, store: InMemoryStore) -> None:
         self._store = store
 
     def pending(self, clocks: Mapping[int, int]) -> int:
-        """See :meth:`memory_tool.ports.ChangeLog.pending`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pending`."""
         spaces = self._store.state.namespaces.values()
         return sum(max(0, space.nseq - clocks.get(space.ns_id, 0)) for space in spaces)
 
     def knows(self, target: str, mark: str) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.knows`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.knows`."""
         return (target, mark) in self._store.state.marks
 
     def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
-        """See :meth:`memory_tool.ports.VectorGaps.without_vectors`."""
+        """See :meth:`memory_tool.log_ports.VectorGaps.without_vectors`."""
         found = [
             row
             for space in self._store.state.namespaces.values()
@@ -58,7 +58,7 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
     def changes(
         self, target: str, kind: Kind, *, base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
-        """See :meth:`memory_tool.ports.ChangeLog.changes`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.changes`."""
         mark = secrets.token_hex(16)
         with self._store.lock:
             state, incarnation = self._store.state, self._store.incarnation
@@ -87,11 +87,11 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
         )
 
     def pointer(self, target: str) -> Pointer | None:
-        """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pointer`."""
         return self._store.state.pointers.get(target)
 
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.publish`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.publish`."""
         with self._store.lock:
             state = self._store.state
             current = state.pointers.get(pointer.target)
@@ -105,7 +105,7 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
             return True
 
     def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
-        """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.note_progress`."""
         with self._store.lock:
             state = self._store.state
             noted = {**state.progress.get(target, {}), **clocks}
@@ -114,7 +114,7 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
             )
 
     def bury(self, target: str, kind: Kind, *, letters: Sequence[DeadLetter]) -> None:  # noqa: ARG002 - the version tells
-        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         with self._store.lock:
             state = self._store.state
             noted = {

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from memory_tool.bm25 import FIELDS, CorpusStatistics, best
 from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import MemoryId
 from memory_tool.port_values import (
     ChangeBatch,
@@ -18,7 +19,7 @@ from memory_tool.port_values import (
     Pointer,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, IndexTarget, KeywordIndex, KeywordView
+from memory_tool.ports import KeywordIndex, KeywordView
 from memory_tool.query import Candidate
 
 PATIENCE: Final = Patience(rows=50, seconds=0.2)
@@ -133,7 +134,7 @@ class InMemoryKeywordView(KeywordView):
 
 
 class InMemoryKeywordTarget(IndexTarget):
-    """See :class:`memory_tool.ports.IndexTarget`."""
+    """See :class:`memory_tool.log_ports.IndexTarget`."""
 
     def __init__(self, folder: InMemoryKeywordFolder, *, name: str) -> None:
         self._folder = folder
@@ -142,33 +143,33 @@ class InMemoryKeywordTarget(IndexTarget):
 
     @property
     def name(self) -> str:
-        """See :attr:`memory_tool.ports.IndexTarget.name`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.name`."""
         return self._name
 
     @property
     def kind(self) -> Literal["keyword"]:
-        """See :attr:`memory_tool.ports.IndexTarget.kind`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
         return "keyword"
 
     @property
     def patience(self) -> Patience:
-        """See :attr:`memory_tool.ports.IndexTarget.patience`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.patience`."""
         return PATIENCE
 
     def base(self) -> TargetBase:
-        """See :meth:`memory_tool.ports.IndexTarget.base`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
         state = self._folder.state
         return TargetBase(mark=state.mark, clocks=state.clocks)
 
     def reset(self) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.reset`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.reset`."""
         self._folder.state = EMPTY
 
     def close(self) -> None:
         """Nothing is held between two batches."""
 
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.apply`.
+        """See :meth:`memory_tool.log_ports.IndexTarget.apply`.
 
         Raises:
             Corrupt: The index belongs to another store.

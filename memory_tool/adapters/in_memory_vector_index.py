@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from memory_tool.errors import Corrupt
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import EmbeddingSpace, MemoryId, Vector
 from memory_tool.port_values import (
     ChangeBatch,
@@ -18,7 +19,7 @@ from memory_tool.port_values import (
     Pointer,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex, VectorView
+from memory_tool.ports import VectorIndex, VectorView
 from memory_tool.query import Candidate
 from memory_tool.unit_vectors import check_unit
 
@@ -182,7 +183,7 @@ class InMemoryVectorView(VectorView):
 
 
 class InMemoryVectorTarget(IndexTarget):
-    """See :class:`memory_tool.ports.IndexTarget`."""
+    """See :class:`memory_tool.log_ports.IndexTarget`."""
 
     def __init__(
         self,
@@ -206,33 +207,33 @@ class InMemoryVectorTarget(IndexTarget):
 
     @property
     def name(self) -> str:
-        """See :attr:`memory_tool.ports.IndexTarget.name`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.name`."""
         return self._name
 
     @property
     def kind(self) -> Literal["vector"]:
-        """See :attr:`memory_tool.ports.IndexTarget.kind`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
         return "vector"
 
     @property
     def patience(self) -> Patience:
-        """See :attr:`memory_tool.ports.IndexTarget.patience`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.patience`."""
         return PATIENCE
 
     def base(self) -> TargetBase:
-        """See :meth:`memory_tool.ports.IndexTarget.base`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
         generation = self._base()
         return TargetBase(mark=generation.mark, clocks=generation.clocks)
 
     def reset(self) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.reset`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.reset`."""
         self._anew = True
 
     def close(self) -> None:
         """Nothing is held between two batches."""
 
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.apply`.
+        """See :meth:`memory_tool.log_ports.IndexTarget.apply`.
 
         Raises:
             ForeignHistory: The batch builds upon another base, store or embedding space, or

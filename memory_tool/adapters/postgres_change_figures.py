@@ -7,8 +7,8 @@ from memory_tool.adapters.postgres_change_log import NUMBER
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import number_array
+from memory_tool.log_ports import ChangeFigures
 from memory_tool.port_values import ChunkCount, Lag
-from memory_tool.ports import ChangeFigures
 
 _HOLDS = {
     "vector": "k.embedding IS NOT NULL",
@@ -17,7 +17,7 @@ _HOLDS = {
 
 
 class PostgresChangeFigures(ChangeFigures):
-    """See :class:`memory_tool.ports.ChangeFigures`."""
+    """See :class:`memory_tool.log_ports.ChangeFigures`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
@@ -25,7 +25,7 @@ class PostgresChangeFigures(ChangeFigures):
     def count_chunks(
         self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
     ) -> ChunkCount:
-        """See :meth:`memory_tool.ports.ChangeFigures.count_chunks`."""
+        """See :meth:`memory_tool.log_ports.ChangeFigures.count_chunks`."""
         sql = statement("count_chunks", number=NUMBER[kind], holds=_HOLDS[kind])
         with self._pool.connection() as connection:
             record = connection.execute(
@@ -40,7 +40,7 @@ class PostgresChangeFigures(ChangeFigures):
         return ChunkCount(least=settled - undelivered, most=settled + moving)
 
     def lag(self, target: str) -> Lag:
-        """See :meth:`memory_tool.ports.ChangeFigures.lag`."""
+        """See :meth:`memory_tool.log_ports.ChangeFigures.lag`."""
         with self._pool.connection() as connection:
             record = connection.execute(statement("lag"), {"target": target}).fetchone()
         rows, seconds = cast("tuple[int, float]", record)

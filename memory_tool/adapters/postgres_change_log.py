@@ -21,6 +21,7 @@ from memory_tool.adapters.postgres_rows import (
     row_of_image,
     space_of,
 )
+from memory_tool.log_ports import ChangeLog, VectorGaps
 from memory_tool.model import StoredRow
 from memory_tool.port_values import (
     ChangeBatch,
@@ -30,7 +31,6 @@ from memory_tool.port_values import (
     Pointer,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, VectorGaps
 from memory_tool.scope import Namespace
 
 NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
@@ -47,7 +47,7 @@ _OVERLAP: Final = timedelta(minutes=1)
 
 
 class PostgresChangeLog(ChangeLog, VectorGaps):
-    """See :class:`memory_tool.ports.ChangeLog` and :class:`memory_tool.ports.VectorGaps`."""
+    """See ``ChangeLog`` and ``VectorGaps`` in :mod:`memory_tool.log_ports`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
@@ -57,14 +57,14 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         self._looked_fully: datetime | None = None
 
     def pending(self, clocks: Mapping[int, int]) -> int:
-        """See :meth:`memory_tool.ports.ChangeLog.pending`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pending`."""
         with self._lock:
             self._look()
             known = self._clocks
         return sum(max(0, nseq - clocks.get(ns_id, 0)) for ns_id, nseq in known.items())
 
     def knows(self, target: str, mark: str) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.knows`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.knows`."""
         with self._pool.connection() as connection:
             record = connection.execute(
                 statement("known_mark"), {"target": target, "mark": mark}
@@ -72,7 +72,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         return bool(record and record[0])
 
     def without_vectors(self, limit: int) -> tuple[StoredRow, ...]:
-        """See :meth:`memory_tool.ports.VectorGaps.without_vectors`."""
+        """See :meth:`memory_tool.log_ports.VectorGaps.without_vectors`."""
         with self._pool.connection() as connection:
             records = cast(
                 "list[tuple[Image, str]]",
@@ -113,7 +113,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         base: TargetBase,
         limit: int,
     ) -> Iterator[ChangeBatch]:
-        """See :meth:`memory_tool.ports.ChangeLog.changes`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.changes`."""
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
             connection.execute(statement("be_patient"))
@@ -140,7 +140,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         return mark
 
     def pointer(self, target: str) -> Pointer | None:
-        """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pointer`."""
         with self._pool.connection() as connection:
             row = connection.execute(statement("pointer"), {"target": target}).fetchone()
         if row is None:
@@ -149,7 +149,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         return Pointer(target=name, generation=generation, locator=sha256, mark=mark)
 
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.publish`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.publish`."""
         parameters = {
             "target": pointer.target,
             "generation": pointer.generation,
@@ -161,7 +161,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
             return connection.execute(statement("publish"), parameters).fetchone() is not None
 
     def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
-        """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.note_progress`."""
         parameters = {
             "target": target,
             "ns_ids": number_array(clocks),
@@ -174,7 +174,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
     def bury(
         self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
     ) -> None:
-        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         with self._pool.connection() as connection, connection.transaction():
             connection.execute(statement("clear_letters", number=NUMBER[kind]), {"target": target})
             for letter in letters:

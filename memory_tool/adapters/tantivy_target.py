@@ -23,8 +23,8 @@ from memory_tool.adapters.tantivy_control import (
 from memory_tool.adapters.tantivy_folder import STORE, Opened, TantivyFolder, reading, writing
 from memory_tool.adapters.tantivy_schema import SCHEMA_VERSION, chunk_documents, memory_term
 from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.log_ports import ChangeLog
 from memory_tool.port_values import ChangeBatch, ChangeRow, Patience, TargetBase
-from memory_tool.ports import ChangeLog
 
 WRITER_BYTES: Final = 50_000_000
 """Memory in which the writer collects documents. A batch of 50 needs far less; a rebuild makes a
@@ -44,7 +44,7 @@ class _HeldWriter:
 
 
 class TantivyTarget:
-    """An :class:`~memory_tool.ports.IndexTarget` that keeps a Tantivy folder.
+    """An :class:`~memory_tool.log_ports.IndexTarget` that keeps a Tantivy folder.
 
     One process writes a folder at a time: the first ``apply`` takes the driver's lock, ``close``,
     ``reset`` or the end of the process frees it.

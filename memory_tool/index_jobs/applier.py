@@ -9,8 +9,8 @@ from memory_tool.breaker import Breaker, Condition
 from memory_tool.errors import Corrupt, ThreefoldError
 from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.port_values import ForeignHistory, Patience, TargetBase
-from memory_tool.ports import ChangeLog, IndexTarget
 
 _EMPTY: Final = TargetBase(mark=None, clocks={})
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
+from memory_tool.log_ports import VectorGaps
 from memory_tool.model import StoredRow
-from memory_tool.ports import VectorGaps
 
 BATCH: Final = 100
 

@@ -11,7 +11,8 @@ from memory_tool.index_jobs.target_group import TargetGroup
 from memory_tool.job_ports import Jobs, Lease, Scrubbed, TargetRegistry
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log import logger
-from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex
+from memory_tool.log_ports import ChangeLog, IndexTarget
+from memory_tool.ports import VectorIndex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from memory_tool.adapters.elasticsearch_connection import Access
+from memory_tool.log_ports import ChangeFigures
 from memory_tool.port_values import ChunkCount, Lag, Pointer
-from memory_tool.ports import ChangeFigures, KeywordIndex, KeywordView
+from memory_tool.ports import KeywordIndex, KeywordView
 from tests.contract.keyword_rows import NotedProgress
 from tests.services.elasticsearch import ElasticsearchServer
 
@@ -33,11 +34,11 @@ class PointerLog(NotedProgress):
         return True
 
     def pointer(self, target: str) -> Pointer | None:
-        """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pointer`."""
         return self.pointers.get(target)
 
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.publish`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.publish`."""
         current = self.pointers.get(pointer.target)
         if base_mark is not None and (current is None or current.mark != base_mark):
             return False

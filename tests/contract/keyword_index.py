@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from memory_tool.log_ports import IndexTarget
 from memory_tool.port_values import ChangeRow, Patience, TargetBase
-from memory_tool.ports import IndexTarget, KeywordIndex
+from memory_tool.ports import KeywordIndex
 from memory_tool.query import Candidate
 from tests.contract.keyword_rows import (
     NotedProgress,

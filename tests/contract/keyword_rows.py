@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from memory_tool.log_ports import IndexTarget
 from memory_tool.model import Chunk, MemoryId
 from memory_tool.port_values import ChangeBatch, ChangeRow, DeadLetter, KeywordQuery, Pointer
-from memory_tool.ports import IndexTarget, KeywordView
+from memory_tool.ports import KeywordView
 from memory_tool.query import Candidate
 
 STORE = "store-1"
@@ -49,7 +50,7 @@ class NotedProgress:
     def bury(
         self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
     ) -> None:
-        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         self.buried += [(target, letter) for letter in letters]
 
 

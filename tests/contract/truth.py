@@ -13,6 +13,7 @@ from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import Role
+from memory_tool.log_ports import ChangeLog
 from memory_tool.model import Memory, MemoryId, NewMemory, State, WriteResult
 from memory_tool.port_values import (
     Commit,
@@ -25,7 +26,7 @@ from memory_tool.port_values import (
     TargetBase,
     WritePlan,
 )
-from memory_tool.ports import ChangeLog, RecordReader, RecordStore, Snapshot, SpaceRegistry
+from memory_tool.ports import RecordReader, RecordStore, Snapshot, SpaceRegistry
 from memory_tool.scope import Namespace, Scope
 from memory_tool.write_changes import Change
 from tests.factories import ANNA, commit_of, new_id, put, quarantined

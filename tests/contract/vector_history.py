@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, Vector
 from memory_tool.port_values import (
     ChangeBatch,
@@ -17,7 +18,7 @@ from memory_tool.port_values import (
     Pointer,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, IndexTarget, VectorIndex, VectorView
+from memory_tool.ports import VectorIndex, VectorView
 from memory_tool.query import Candidate
 
 STORE: Final = "store-1"
@@ -140,18 +141,18 @@ class VectorHistory(ChangeLog):
         return pointer
 
     def pending(self, clocks: Mapping[int, int]) -> int:
-        """See :meth:`memory_tool.ports.ChangeLog.pending`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pending`."""
         return sum(clock - clocks.get(ns_id, 0) for ns_id, clock in self._clocks.items())
 
     def knows(self, target: str, mark: str) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.knows`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.knows`."""
         return mark in self._marks
 
     @contextlib.contextmanager
     def changes(
         self, target: str, kind: Literal["vector", "keyword"], *, base: TargetBase, limit: int
     ) -> Iterator[ChangeBatch]:
-        """See :meth:`memory_tool.ports.ChangeLog.changes`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.changes`."""
         if base.mark is not None and not self.knows(target, base.mark):
             raise ForeignHistory
         mark = f"mark-{len(self._marks)}"
@@ -167,11 +168,11 @@ class VectorHistory(ChangeLog):
         )
 
     def pointer(self, target: str) -> Pointer | None:
-        """See :meth:`memory_tool.ports.ChangeLog.pointer`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.pointer`."""
         return self._pointers.get(target)
 
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
-        """See :meth:`memory_tool.ports.ChangeLog.publish`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.publish`."""
         current = self._pointers.get(pointer.target)
         if self.refusing:
             return False
@@ -181,13 +182,13 @@ class VectorHistory(ChangeLog):
         return True
 
     def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
-        """See :meth:`memory_tool.ports.ChangeLog.note_progress`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.note_progress`."""
         self.noted.append((target, dict(clocks)))
 
     def bury(
         self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
     ) -> None:
-        """See :meth:`memory_tool.ports.ChangeLog.bury`."""
+        """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         self.buried += [(target, letter) for letter in letters]
 
     # ── What to expect ──

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 from memory_manage.interfaces.cli_worker import serve, stopping
 from memory_tool.bootstrap import Given, open_tool
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, TargetBase
-from memory_tool.ports import ChangeLog, IndexTarget
 from memory_tool.settings import load_settings
 
 TARGET: Final = "shared:file"

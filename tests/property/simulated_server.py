@@ -17,6 +17,7 @@ from memory_tool.adapters.in_memory_keyword_index import (
 )
 from memory_tool.empty_views import EmptyKeywordView
 from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import MemoryId
 from memory_tool.port_values import (
     ChangeBatch,
@@ -27,7 +28,7 @@ from memory_tool.port_values import (
     Pointer,
     TargetBase,
 )
-from memory_tool.ports import ChangeLog, IndexTarget, KeywordIndex, KeywordView
+from memory_tool.ports import KeywordIndex, KeywordView
 
 NAME: Final = "server:keyword"
 
@@ -178,7 +179,7 @@ class SimulatedKeywordIndex(KeywordIndex):
 
 
 class SimulatedKeywordTarget(IndexTarget):
-    """See :class:`memory_tool.ports.IndexTarget`; ``between`` is called between two requests."""
+    """See :class:`memory_tool.log_ports.IndexTarget`; ``between`` comes between two requests."""
 
     def __init__(
         self, server: SimulatedServer, *, log: ChangeLog, between: Callable[[], None]
@@ -190,21 +191,21 @@ class SimulatedKeywordTarget(IndexTarget):
 
     @property
     def name(self) -> str:
-        """See :attr:`memory_tool.ports.IndexTarget.name`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.name`."""
         return NAME
 
     @property
     def kind(self) -> Literal["keyword"]:
-        """See :attr:`memory_tool.ports.IndexTarget.kind`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
         return "keyword"
 
     @property
     def patience(self) -> Patience:
-        """See :attr:`memory_tool.ports.IndexTarget.patience`."""
+        """See :attr:`memory_tool.log_ports.IndexTarget.patience`."""
         return Patience(rows=1, seconds=0.0)
 
     def base(self) -> TargetBase:
-        """See :meth:`memory_tool.ports.IndexTarget.base`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
         name = None if self._anew else self._writable()
         if name is None:
             return TargetBase(mark=None, clocks={})
@@ -213,14 +214,14 @@ class SimulatedKeywordTarget(IndexTarget):
         return TargetBase(mark=written.mark, clocks=written.clocks)
 
     def reset(self) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.reset`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.reset`."""
         self._anew = True
 
     def close(self) -> None:
         """Nothing is held."""
 
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """See :meth:`memory_tool.ports.IndexTarget.apply`."""
+        """See :meth:`memory_tool.log_ports.IndexTarget.apply`."""
         name = self._begun(batch)
         index = self._server.indexes[name]
         writes = index.written.writes

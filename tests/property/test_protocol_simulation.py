@@ -12,8 +12,9 @@ from memory_tool.model import State
 from memory_tool.query import Arm
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.tokenise import tokenise
+from tests.property.simulated_faults import Crash
 from tests.property.simulated_server import NAME, SimulatedServer
-from tests.property.simulated_world import NAMESPACES, WORDS, Crash, Folder, Process, World
+from tests.property.simulated_world import NAMESPACES, WORDS, Folder, Process, World
 
 SEEDS = int(os.environ.get("THREEFOLD_TEST_SEEDS", "150"))
 STEPS = 60

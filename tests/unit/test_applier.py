@@ -16,9 +16,9 @@ from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.backfill import BATCH, Backfill
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import Chunk, StoredRow
 from memory_tool.port_values import ChangeBatch, Patience, TargetBase
-from memory_tool.ports import ChangeLog, IndexTarget
 from tests.factories import commit_of, new_id, put
 
 TARGET = "keywords:here"
