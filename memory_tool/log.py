@@ -6,7 +6,6 @@ from typing import Final
 
 import structlog
 
-
 _DRIVERS: Final = ("elastic_transport", "psycopg.pool")
 """They warn of each attempt to reach a server that is away, which is told once by the house."""
 
