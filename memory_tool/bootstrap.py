@@ -106,6 +106,8 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
         if server is not None:
             opened.callback(server.close)
         stores = _joined(settings, given, truth=truth, server=server)
+        if given.embedder is None and isinstance(stores.embedder, OpenAIEmbedder):
+            opened.callback(stores.embedder.close)
         return dataclasses.replace(stores, closing=(opened.pop_all().close,))
 
 

@@ -2,8 +2,12 @@
 
 import logging
 import sys
+from typing import Final
 
 import structlog
+
+_DRIVERS: Final = ("elastic_transport", "psycopg.pool")
+"""They warn of each attempt to reach a server that is away, which is told once by the house."""
 
 
 def logger() -> structlog.stdlib.BoundLogger:
@@ -35,7 +39,8 @@ def log_as_json(*, level: int = logging.INFO) -> None:
 
 def stay_quiet_by_default() -> None:
     """A library prints nothing unless asked: events go to standard logging as plain fields."""
-    logging.getLogger("threefold").addHandler(logging.NullHandler())
+    for name in ("threefold", *_DRIVERS):
+        logging.getLogger(name).addHandler(logging.NullHandler())
     if structlog.is_configured():
         return
     structlog.configure(

@@ -10,9 +10,6 @@ from memory_tool.adapters.postgres_server import Role
 from tests.acceptance.opening import passable_folder
 from tests.services.postgres import Database, Server
 
-# The long ones are for `scripts/faults`.
-collect_ignore = [] if os.environ.get("THREEFOLD_TEST_FAULTS") else ["long"]
-
 
 @pytest.fixture
 def folder() -> Iterator[Path]:

@@ -1,19 +1,25 @@
 """One outage: a memory that goes on meanwhile, and what is told of it in the end."""
 
 import logging
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
+
+import pytest
 
 from memory_manage.manager import MemoryManage
+from tests.acceptance.asking import MODES
 from tests.fault.journal import Journal
-from tests.fault.traffic import HEALED_WITHIN, Traffic
+from tests.fault.traffic import HEALED_WITHIN, Mode, Traffic
 
-Lags: TypeAlias = Mapping[str, Mapping[str, float]]
+LONG: Final = pytest.mark.skipif(
+    not os.environ.get("THREEFOLD_TEST_FAULTS"), reason="a long outage: scripts/faults causes it"
+)
 
 COLUMNS: Final = ("outage", "what the caller saw", "lost", "slowest search", "healthy after")
 
@@ -88,17 +94,25 @@ class Outage:
         """What the client did and saw."""
         return self.traffic.journal
 
-    def until(self, holds: Callable[[Lags], bool]) -> None:
-        """Wait until the lag of the indexes is as it shall be."""
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that has to come by itself."""
         limit = time.monotonic() + HEALED_WITHIN
-        while not holds(lag := self.memory.health().lag):
-            assert time.monotonic() < limit, lag
+        while not holds():
+            assert time.monotonic() < limit, self.memory.health()
             time.sleep(0.1)
+
+    def lag(self, part: str) -> float:
+        """How many rows an index misses."""
+        return self.memory.health().lag[part]["rows"]
+
+    def went(self, part: str, condition: str) -> bool:
+        """Whether that is the condition that a part came to last."""
+        return self.events.conditions.get(part, ["up"])[-1] == condition
 
     def settle(self) -> None:
         """Pause the writer and wait until the indexes hold everything."""
         self.traffic.pause()
-        self.until(lambda lag: all(index["rows"] == 0 for index in lag.values()))
+        self.until(lambda: self.lag("keyword index") == self.lag("vector index") == 0)
 
     def end(self, *, check: bool = True) -> float:
         """The cause is gone: wait until all is well, see that nothing is lost, and report."""
@@ -139,20 +153,26 @@ def outage_of(
     report: Callable[[str, object], None],
     *,
     data_dir: Path,
-    searchers: int = 2,
+    modes: Sequence[Mode] = MODES,
+    settled: bool = True,
     errors_allowed: bool = False,
     **settings: Any,  # noqa: ANN401 - those of MemoryManage.open
 ) -> Iterator[Outage]:
-    """A memory with these settings, under traffic, with all its indexes up to date."""
+    """A memory with these settings, under traffic; ``settled`` with all its indexes in use."""
     quiet: Callable[[str], None] = lambda _line: None  # noqa: E731 - a default of one use
     opened = {**_LIVELY, "data_dir": str(data_dir), "on_progress": quiet, **settings}
     with Events().heard() as events, MemoryManage.open(**opened) as memory:
-        traffic = Traffic(memory, Journal())
-        with traffic.going_on(searchers=searchers):
-            yield Outage(
+        traffic = Traffic(memory, Journal(), modes=modes)
+        with traffic.going_on(searchers=2):
+            outage = Outage(
                 name=name,
                 traffic=traffic,
                 events=events,
                 report=report,
                 errors_allowed=errors_allowed,
             )
+            if settled:
+                traffic.let_pass(0.5)
+                outage.settle()
+                traffic.resume()
+            yield outage

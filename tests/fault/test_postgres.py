@@ -8,7 +8,7 @@ import pytest
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.errors import Unavailable
 from tests.acceptance.asking import MODES, texts
-from tests.fault.outage import outage_of
+from tests.fault.outage import LONG, outage_of
 from tests.fault.traffic import QUESTION, USER
 from tests.services.elasticsearch import ElasticsearchServer
 from tests.services.own_postgres import OwnPostgres, own_postgres
@@ -47,6 +47,7 @@ def test_a_crash_in_the_middle_of_writes(
         assert set(outage.journal.notes) == {""}
 
 
+@LONG
 def test_while_it_is_down_everything_is_refused(
     postgres_of_test: OwnPostgres, folder: Path, record_property: Report
 ) -> None:

@@ -8,11 +8,11 @@ as small as these are.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, cycle
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from memory_manage.manager import MemoryManage
 from memory_manage.results import Found, Health
@@ -21,11 +21,15 @@ from tests.acceptance.asking import MODES, texts
 from tests.fault.journal import Journal
 
 T = TypeVar("T")
+Mode: TypeAlias = Literal["keyword", "vector", "hybrid"]
 
 USER: Final = "u"
 QUESTION: Final = "a note about the harbour"
 _WRITE_PAUSE: Final = 0.05
 _SEARCH_PAUSE: Final = 0.1
+_ENOUGH: Final = 800
+"""Memories from which on each new one is deleted again: one answer has to hold them all."""
+
 _POLL: Final = 0.1
 HEALED_WITHIN: Final = 60.0
 """Seconds after which an outage has to be over by itself; it is for hangs, not for speed."""
@@ -42,13 +46,15 @@ class Slowest:
 class Traffic:
     """One writer and some searchers over a memory, in threads of their own."""
 
-    def __init__(self, memory: MemoryManage, journal: Journal) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self, memory: MemoryManage, journal: Journal, *, modes: Sequence[Mode] = MODES
+    ) -> None:
+        """Start nothing yet; searches go in these modes, one after the other."""
         self.memory = memory
         self.journal = journal
         self.slowest = Slowest()
         self._numbers = count()
-        self._modes = cycle(MODES)
+        self._modes = cycle(modes)
         self._paused = threading.Event()
         self._writing = threading.Lock()
         self._ended = threading.Event()
@@ -138,7 +144,8 @@ class Traffic:
     def write(self) -> None:
         """Store some more, and delete something now and then."""
         number = next(self._numbers)
-        many = 5 if number % 9 == 8 else 1
+        full = len(self.journal.living) > _ENOUGH
+        many = 5 if number % 9 == 8 and not full else 1
         new = [f"note {number}.{place} about the harbour" for place in range(many)]
         self.journal.begin(new)
         key = f"write {number}"
@@ -150,11 +157,19 @@ class Traffic:
         assert {item.status for item in written} == {"added"}, written
         self.journal.acknowledge(new)
         self._written += 1
-        if number % 7 == 6:
+        if full or number % 7 == 6:
             self.journal.begin_deletion(new[0])
             gone = written.results[0].id or ""
             if self._insist(lambda: self.memory.delete(gone, user_id=USER), "delete") is not None:
                 self.journal.acknowledge_deletion(new[0])
+
+    def write_many(self, count: int) -> None:
+        """Store so many more at once, from the calling thread."""
+        new = [f"one of many notes {number} about the harbour" for number in range(count)]
+        self.journal.begin(new)
+        written = self.memory.add_many(new, user_id=USER)
+        assert {item.status for item in written} == {"added"}
+        self.journal.acknowledge(new)
 
     def _insist(self, call: Callable[[], T], name: str) -> T | None:
         while not self._ended.is_set():

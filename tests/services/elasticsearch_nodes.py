@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -146,7 +146,9 @@ class ElasticsearchNode:
     def _signal(self, number: signal.Signals) -> None:
         process = self.installation.run("pid", "--port", str(self.port))
         if process:
-            os.kill(int(process), number)
+            # It may be ending just now.
+            with suppress(ProcessLookupError):
+                os.kill(int(process), number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
