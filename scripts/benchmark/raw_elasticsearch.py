@@ -52,6 +52,15 @@ class RawElasticsearch:
         hits = answers[0]["hits"]["hits"][:_PAGE]
         page([hit["_id"].split("/")[1] for hit in hits])
 
+    def wait_for_merges(self) -> None:
+        """Wait until no segments of ours are being merged, or for ten minutes."""
+        deadline = time.monotonic() + _PATIENT
+        while time.monotonic() < deadline:
+            figures = self.client.indices.stats(index="threefold-bench-*", metric="merge")
+            if not figures["_all"]["total"]["merges"]["current"]:
+                return
+            time.sleep(1)
+
     def sizes(self, index: str) -> tuple[int, int]:
         """Bytes on disk and segments of an index."""
         figures = self.client.indices.stats(index=index)["_all"]["primaries"]
