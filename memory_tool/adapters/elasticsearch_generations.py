@@ -62,6 +62,7 @@ class Generations:
         self.connection = connection
         self._family = family
         self._copies = copies
+        self._well = ""
         self._name = re.compile(rf"{re.escape(family)}-(\d{{6,}})-[0-9a-f]{{8}}")
 
     def named(self, index: str) -> Generation | None:
@@ -137,6 +138,12 @@ class Generations:
         if wrong:
             message = f"the index {index} is not as it shall be: {'; '.join(wrong[:3])}"
             raise Corrupt(message, command="threefold rebuild --full")
+
+    def check_once(self, index: str, definition: Body) -> None:
+        """The same, but an index that was well once is not asked again."""
+        if index != self._well:
+            self.check(index, definition)
+            self._well = index
 
     def adjust(self, generation: Generation) -> None:
         """Bring copies and refresh of an index to the present settings, if they differ."""

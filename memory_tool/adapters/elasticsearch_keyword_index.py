@@ -1,9 +1,8 @@
 """The keyword index on an Elasticsearch, as searches see it."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from memory_tool.adapters.elasticsearch_connection import Body, ElasticsearchConnection, Search
+from memory_tool.adapters.elasticsearch_connection import Body, Search
 from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_layout import (
     HITS,
@@ -11,11 +10,10 @@ from memory_tool.adapters.elasticsearch_layout import (
     among,
     candidate,
     definition,
-    fingerprint,
     routing,
 )
-from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, SearchedIndex
-from memory_tool.bm25 import DEFAULT_WEIGHTS, FIELDS, FieldWeights, best_first
+from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, ElasticsearchView
+from memory_tool.bm25 import DEFAULT_WEIGHTS, FIELDS, best_first
 from memory_tool.empty_views import EmptyKeywordView
 from memory_tool.model import MemoryId
 from memory_tool.port_values import KeywordQuery, Pointer
@@ -43,7 +41,6 @@ class ElasticsearchKeywordIndex(KeywordIndex):
             layout: Tokeniser and BM25; an index made with others is refused.
         """
         self.generations = generations
-        self._checked: str | None = None
         self._target = target
         self._store = store
         self._definition = definition(layout, None)
@@ -57,53 +54,18 @@ class ElasticsearchKeywordIndex(KeywordIndex):
         """See :meth:`memory_tool.ports.KeywordIndex.view`. Nothing is asked yet."""
         if pointer is None:
             return EmptyKeywordView()
-        searched = SearchedIndex(
-            self.generations.connection,
-            pointer.locator,
-            check=partial(self._check, pointer.locator),
-            fingerprint=fingerprint(self._definition),
-            store=self._store,
+        return ElasticsearchKeywordView(
+            self.generations, pointer.locator, definition=self._definition, store=self._store
         )
-        return ElasticsearchKeywordView(searched)
-
-    def _check(self, locator: str) -> None:
-        if locator != self._checked:
-            self.generations.check(locator, self._definition)
-            self._checked = locator
 
     def close(self) -> None:
         """See :meth:`memory_tool.ports.KeywordIndex.close`. The connection is whose who made it."""
 
 
-class ElasticsearchKeywordView(KeywordView):
+class ElasticsearchKeywordView(ElasticsearchView, KeywordView):
     """See :class:`memory_tool.ports.KeywordView`. A refresh may show more than the clocks say."""
 
-    def __init__(
-        self,
-        searched: SearchedIndex,
-        weights: FieldWeights = DEFAULT_WEIGHTS,
-    ) -> None:
-        self._searched = searched
-        self._weights = weights.by_field()
-
-    @property
-    def connection(self) -> ElasticsearchConnection:
-        """The server that answers."""
-        return self._searched.connection
-
-    @property
-    def remote(self) -> bool:
-        """Yes."""
-        return True
-
-    @property
-    def mark(self) -> str | None:
-        """See :attr:`memory_tool.ports.KeywordView.mark`."""
-        return self._searched.mark
-
-    def clock(self, ns_id: int) -> int:
-        """See :meth:`memory_tool.ports.KeywordView.clock`."""
-        return self._searched.clock(ns_id)
+    _weights = DEFAULT_WEIGHTS.by_field()
 
     def search(
         self,
@@ -115,11 +77,7 @@ class ElasticsearchKeywordView(KeywordView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.KeywordView.search`."""
         searches = self.searches(query, ns_ids, depth=depth, within=within)
-        return self.taken(self._searched.search_all(searches), ns_ids)
-
-    def check(self) -> None:
-        """See :class:`SearchedIndex`; for who searches this one along with another."""
-        self._searched.check()
+        return self.taken(self.search_all(searches), ns_ids)
 
     def searches(
         self,
@@ -130,12 +88,12 @@ class ElasticsearchKeywordView(KeywordView):
         within: frozenset[MemoryId] | None,
     ) -> list[Search]:
         """What has to be asked: the control documents, and the hits unless there can't be any."""
-        control = self._searched.control_search(ns_ids)
+        control = self.control_search(ns_ids)
         matching = self._any_term(query)
         if not matching or not ns_ids or depth < 1 or within == frozenset():
             return [control]
         header = {
-            "index": self._searched.index,
+            "index": self.index,
             "allow_partial_search_results": False,
             # How rare a word is, is counted over all shards: hits of different ones are compared.
             "search_type": "dfs_query_then_fetch",
@@ -156,7 +114,7 @@ class ElasticsearchKeywordView(KeywordView):
 
     def taken(self, answers: Sequence[Body], ns_ids: Sequence[int]) -> tuple[Candidate, ...]:
         """The hits of the answers to :meth:`searches`."""
-        self._searched.take_control(answers[0], ns_ids)
+        self.take_control(answers[0], ns_ids)
         hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
         return best_first(candidate(hit, hit["_score"]) for hit in hits)
 
@@ -168,13 +126,13 @@ class ElasticsearchKeywordView(KeywordView):
             for number, term in enumerate(terms)
         }
         filters["all"] = {"exists": {"field": "ns"}}
-        header = {"index": self._searched.index, "allow_partial_search_results": False}
+        header = {"index": self.index, "allow_partial_search_results": False}
         body = {
             "size": 0,
             "track_total_hits": False,
             "aggs": {"held": {"filters": {"filters": filters}}},
         }
-        (answer,) = self._searched.search_all([(header, body)])
+        (answer,) = self.search_all([(header, body)])
         buckets = answer["aggregations"]["held"]["buckets"]
         counts = {
             term: max(buckets[f"{field}/{number}"]["doc_count"] for field in FIELDS)

@@ -1,7 +1,6 @@
 """The vector index on an Elasticsearch, as searches see it."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_connection import Body, Search
@@ -13,10 +12,9 @@ from memory_tool.adapters.elasticsearch_layout import (
     among,
     candidate,
     definition,
-    fingerprint,
     routing,
 )
-from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, SearchedIndex
+from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, ElasticsearchView
 from memory_tool.bm25 import best_first
 from memory_tool.empty_views import EmptyVectorView
 from memory_tool.model import EmbeddingSpace, MemoryId, Vector
@@ -62,7 +60,6 @@ class ElasticsearchVectorIndex(VectorIndex):
             space: The store's embedding space, asked at each view.
         """
         self.generations = generations
-        self._checked: str | None = None
         self._target = target
         self._store = store
         self._space = space
@@ -77,45 +74,29 @@ class ElasticsearchVectorIndex(VectorIndex):
         if pointer is None:
             return EmptyVectorView()
         space = self._space()
-        wanted = definition(VectorLayout(), space)
-        searched = SearchedIndex(
-            self.generations.connection,
-            pointer.locator,
-            check=partial(self._check, pointer.locator, wanted),
-            fingerprint=fingerprint(wanted),
-            store=self._store,
+        return ElasticsearchVectorView(
+            self.generations, pointer.locator, space=space, store=self._store
         )
-        return ElasticsearchVectorView(searched, space)
-
-    def _check(self, locator: str, wanted: Body) -> None:
-        if locator != self._checked:
-            self.generations.check(locator, wanted)
-            self._checked = locator
 
     def close(self) -> None:
         """See :meth:`memory_tool.ports.VectorIndex.close`. The connection is whose who made it."""
 
 
-class ElasticsearchVectorView(VectorView):
+class ElasticsearchVectorView(ElasticsearchView, VectorView):
     """See :class:`memory_tool.ports.VectorView`. A refresh may show more than the clocks say."""
 
-    def __init__(self, searched: SearchedIndex, space: EmbeddingSpace | None) -> None:
-        self._searched = searched
+    def __init__(
+        self,
+        generations: Generations,
+        index: str,
+        *,
+        space: EmbeddingSpace | None,
+        store: str,
+    ) -> None:
+        """See :class:`ElasticsearchView`; ``space`` is that of its vectors."""
+        wanted = definition(VectorLayout(), space)
+        super().__init__(generations, index, definition=wanted, store=store)
         self._space = space
-
-    @property
-    def remote(self) -> bool:
-        """Yes."""
-        return True
-
-    @property
-    def mark(self) -> str | None:
-        """See :attr:`memory_tool.ports.VectorView.mark`."""
-        return self._searched.mark
-
-    def clock(self, ns_id: int) -> int:
-        """See :meth:`memory_tool.ports.VectorView.clock`."""
-        return self._searched.clock(ns_id)
 
     def search(
         self,
@@ -127,7 +108,7 @@ class ElasticsearchVectorView(VectorView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.search`."""
         searches = self._searches(vector, ns_ids, depth=depth, within=within)
-        answers = self._searched.search_all(searches)
+        answers = self.search_all(searches)
         return self._taken(answers, ns_ids, depth=depth)
 
     def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
@@ -141,8 +122,7 @@ class ElasticsearchVectorView(VectorView):
     def joins(self, keyword: KeywordView) -> bool:
         """See :meth:`memory_tool.ports.JointSearch.joins`."""
         return (
-            isinstance(keyword, ElasticsearchKeywordView)
-            and keyword.connection is self._searched.connection
+            isinstance(keyword, ElasticsearchKeywordView) and keyword.connection is self.connection
         )
 
     def search_both(
@@ -160,7 +140,7 @@ class ElasticsearchVectorView(VectorView):
         nearest = self._searches(vector, ns_ids, depth=depth, within=within)
         matching = keyword.searches(query, ns_ids, depth=depth, within=within)
         keyword.check()
-        answers = self._searched.search_all([*nearest, *matching])
+        answers = self.search_all([*nearest, *matching])
         mine, theirs = answers[: len(nearest)], answers[len(nearest) :]
         return self._taken(mine, ns_ids, depth=depth), keyword.taken(theirs, ns_ids)
 
@@ -173,12 +153,12 @@ class ElasticsearchVectorView(VectorView):
         within: frozenset[MemoryId] | None,
     ) -> list[Search]:
         check_unit(vector, self._space.dimension if self._space else vector.size)
-        control = self._searched.control_search(ns_ids)
+        control = self.control_search(ns_ids)
         if self._space is None or not ns_ids or depth < 1 or within == frozenset():
             return [control]
         wanted = min(depth + SPARE, DEPTH_MAX)
         header = {
-            "index": self._searched.index,
+            "index": self.index,
             "allow_partial_search_results": False,
             **routing(ns_ids),
         }
@@ -200,7 +180,7 @@ class ElasticsearchVectorView(VectorView):
     def _taken(
         self, answers: Sequence[Body], ns_ids: Sequence[int], *, depth: int
     ) -> tuple[Candidate, ...]:
-        self._searched.take_control(answers[0], ns_ids)
+        self.take_control(answers[0], ns_ids)
         hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
         found = best_first(candidate(hit, _inner_product(hit["_score"])) for hit in hits)
         return found[: max(depth, 0)]

@@ -5,54 +5,50 @@ are of one moment. A refresh may show documents beyond the clocks: never fewer t
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from memory_tool.adapters.elasticsearch_connection import (
-    Body,
-    ElasticsearchConnection,
-    Search,
-)
+from memory_tool.adapters.elasticsearch_connection import Body, Search
 from memory_tool.adapters.elasticsearch_control import (
     Control,
     control_of_hits,
     control_search,
 )
+from memory_tool.adapters.elasticsearch_generations import Generations
+from memory_tool.adapters.elasticsearch_layout import fingerprint
 from memory_tool.errors import Corrupt
 
 DEPTH_MAX: Final = 10_000
 """Most hits of one search, which is the server's own limit."""
 
 
-class SearchedIndex:
+class ElasticsearchView:
     """One index as a search sees it. The control documents are those of the latest request."""
 
     def __init__(
-        self,
-        connection: ElasticsearchConnection,
-        index: str,
-        *,
-        check: Callable[[], None],
-        fingerprint: str,
-        store: str,
+        self, generations: Generations, index: str, *, definition: Body, store: str
     ) -> None:
         """Ask nothing yet.
 
         Args:
-            connection: The server.
+            generations: The family of indices that it belongs to.
             index: The concrete index.
-            check: Looks at the index before it is first asked, within the deadline of who asks.
-            fingerprint: Of the definition that it has to be made by.
+            definition: What it has to be made by.
             store: Identity of the store that it has to belong to.
         """
-        self.connection = connection
+        self.connection = generations.connection
         self.index = index
-        self.check = check
-        self._fingerprint = fingerprint
+        self._generations = generations
+        self._definition = definition
         self._store = store
         self._lock = threading.Lock()
         self._control: Control | None = None
         self._known: frozenset[int] = frozenset()
+
+    @property
+    def remote(self) -> bool:
+        """Yes."""
+        return True
 
     @property
     def mark(self) -> str | None:
@@ -77,6 +73,14 @@ class SearchedIndex:
         """The search that has to go along with every other."""
         return control_search(self.index, ns_ids)
 
+    def check(self) -> None:
+        """Look at the index before it is asked for the first time.
+
+        Raises:
+            Corrupt: Its fields are not those that it shall have.
+        """
+        self._generations.check_once(self.index, self._definition)
+
     def search_all(self, searches: Sequence[Search]) -> tuple[Body, ...]:
         """See :meth:`ElasticsearchConnection.search_all`; of an index that was looked at."""
         self.check()
@@ -88,7 +92,7 @@ class SearchedIndex:
         if control.stamp.store != self._store:
             message = f"the index {self.index} belongs to another store"
             raise Corrupt(message)
-        if control.stamp.fingerprint != self._fingerprint:
+        if control.stamp.fingerprint != fingerprint(self._definition):
             message = (
                 f"the index {self.index} was made with other fields, another tokeniser or another"
                 " embedding space: it is built again by itself"

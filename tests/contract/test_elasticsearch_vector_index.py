@@ -1,6 +1,5 @@
 """The vector index on a real Elasticsearch keeps the contract."""
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -21,7 +20,6 @@ from tests.contract.vector_history import (
     VectorHistory,
     VectorPair,
     axis,
-    memory_id,
     units,
 )
 from tests.contract.vector_index import VectorIndexContract
@@ -33,6 +31,10 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
     """Elasticsearch."""
 
     patience = Patience(rows=1_000, seconds=30.0)
+
+    def agrees(self, found: int, clock: int) -> bool:
+        """All that the clock of the search's own request says, and maybe more."""
+        return found >= clock
 
     @pytest.fixture
     def pair(
@@ -111,32 +113,3 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         assert (before.mark, before.clock(1)) == first
         assert len(before.search(axis(0, 16), [1], depth=9)) == 2
         assert before.clock(1) == 2
-
-    def test_searches_go_on_while_others_fold(self, pair: VectorPair) -> None:
-        """A search finds all that the clock of its own request says, and maybe more."""
-        vectors = units(120, 16)
-        pair.history.put_all(1, vectors[:20])
-        pair.fold()
-        finished = threading.Event()
-        wrong: list[str] = []
-
-        def search() -> None:
-            while not finished.is_set():
-                view = pair.index.view(pair.history.published(TARGET))
-                clock = view.clock(1)
-                found = view.search(vectors[clock - 1], [1], depth=200)
-                if len(found) < view.clock(1) or found[0].memory_id != memory_id(clock - 1):
-                    wrong.append(f"{len(found)} at {clock}")
-
-        threads = [threading.Thread(target=search) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        try:
-            for first in range(20, 120, 10):
-                pair.history.put_all(1, vectors[first : first + 10], first=first)
-                pair.fold()
-        finally:
-            finished.set()
-            for thread in threads:
-                thread.join()
-        assert wrong == []
