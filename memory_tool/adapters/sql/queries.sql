@@ -474,7 +474,8 @@ SELECT coalesce(sum(behind), 0)::bigint,
 FROM (
     SELECT c.nseq - coalesce(p.applied, 0) AS behind,
            (SELECT m.updated_at FROM threefold.memory m
-            WHERE m.ns_id = c.ns_id AND m.nseq > coalesce(p.applied, 0) ORDER BY m.nseq LIMIT 1)
+            WHERE m.ns_id = c.ns_id AND m.nseq > coalesce(p.applied, 0) AND m.nseq > 0
+            ORDER BY m.nseq LIMIT 1)
                AS oldest
     FROM threefold.ns_clock c
     LEFT JOIN threefold.index_progress p ON p.ns_id = c.ns_id AND p.target = %(target)s
