@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeAlias, TypeGuard
 
 from memory_tool.breaker import Breaker
-from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.errors import Corrupt, InputError, Unavailable
 from memory_tool.port_values import Pointer, ReadView
 from memory_tool.ports import (
     JointSearch,
@@ -77,7 +77,7 @@ class ArmCalls:
         if both is not None:
             try:
                 return self._noted(_BOTH, self._started(both)())
-            except Corrupt:
+            except (Corrupt, InputError):
                 # One of the two may have no part in it: each is asked for itself, to learn which.
                 return self._ask_each(opened, asked)
             except (Unavailable, TimeoutError) as error:
@@ -97,7 +97,7 @@ class ArmCalls:
         for arm, call in reversed(calls):
             try:
                 proposed.update(self._noted((arm,), call()))
-            except (Corrupt, Unavailable, TimeoutError) as error:
+            except (Corrupt, InputError, Unavailable, TimeoutError) as error:
                 self.give_up(opened, arm, error=error)
         return proposed
 
@@ -142,7 +142,8 @@ class ArmCalls:
         if isinstance(error, Corrupt):
             # It answered: what is wrong with it is mended by building it again, not by waiting.
             self.doubt(opened, arm, reason=str(error))
-        else:
+        elif not isinstance(error, InputError):
+            # What it can't answer for the question's sake says nothing of the index.
             self.breakers[arm].failed()
 
     def doubt(self, opened: Opened, arm: Arm, *, reason: str) -> None:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from memory_tool.bm25 import CorpusStatistics, FieldParameters, best
-from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.errors import Corrupt, InputError, Unavailable
 from memory_tool.fusion import best_first
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
@@ -189,7 +189,7 @@ def keyword_answer(
         return ArmAnswer(candidates=tuple(kept))
     try:
         counts = view.term_documents(asked.terms)
-    except (Corrupt, Unavailable):
+    except (Corrupt, InputError, Unavailable):
         # It answered a moment ago. How rare a word is, the truth knows as well.
         counts = newer.snapshot.term_documents(asked.terms)
     scored = _bm25(asked, added, counts=counts)

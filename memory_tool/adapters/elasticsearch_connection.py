@@ -4,6 +4,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 from elastic_transport import TlsError
@@ -15,7 +16,7 @@ from elasticsearch import (
     UnsupportedProductError,
 )
 
-from memory_tool.errors import Corrupt, SettingsError, ThreefoldError, Unavailable
+from memory_tool.errors import Corrupt, InputError, SettingsError, ThreefoldError, Unavailable
 
 STORE: Final = "elasticsearch"
 
@@ -158,7 +159,8 @@ class ElasticsearchConnection:
 
         Raises:
             Unavailable: The server, or one of the shards, can't answer.
-            Corrupt: An index is missing or of another form.
+            Corrupt: An index is missing.
+        InputError: The server refuses a question, such as one of too many words.
         """
         lines = [line for search in searches for line in search]
         with translated():
@@ -174,7 +176,12 @@ class ElasticsearchConnection:
 
 def _check_whole(answer: Body) -> None:
     if "error" in answer:
-        raise refusal(answer.get("status", 500), answer)
+        status = answer.get("status", 500)
+        if status == HTTPStatus.BAD_REQUEST:
+            # Of thousands of words, for example. That the index is ours was seen before.
+            message = f"Elasticsearch can't answer such a question ({kind_of_error(answer)})"
+            raise InputError(message)
+        raise refusal(status, answer)
     if answer["timed_out"] or answer["_shards"]["failed"]:
         message = "Elasticsearch answers in part only: some of its shards failed"
         raise Unavailable(message, store=STORE)

@@ -9,7 +9,7 @@ import pytest
 from memory_tool.adapters.elasticsearch_bulk import write_documents
 from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_layout import Document, KeywordLayout, documents
-from memory_tool.errors import Corrupt, SettingsError, ThreefoldError, Unavailable
+from memory_tool.errors import Corrupt, InputError, SettingsError, ThreefoldError, Unavailable
 from memory_tool.model import Patch
 from memory_tool.port_values import ChangeRow, KeywordQuery
 from memory_tool.write_changes import Remove, Revise
@@ -164,6 +164,15 @@ def test_a_lost_index_is_built_again(house: House, elasticsearch: ElasticsearchS
         house.found("tea")
     house.apply()
     assert house.pointer().generation > lost.generation
+    assert len(house.found("tea")) == 1
+
+
+def test_a_question_of_too_many_words_is_refused_as_such(house: House) -> None:
+    """It is no damage: nothing has to be built again for it."""
+    house.truth.add("green tea")
+    house.apply()
+    with pytest.raises(InputError, match="such a question"):
+        house.found(" ".join(f"word{number}" for number in range(12_000)))
     assert len(house.found("tea")) == 1
 
 
