@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeAlias, TypeGuard
 
 from memory_tool.breaker import Breaker
-from memory_tool.errors import Corrupt, InputError, Unavailable
+from memory_tool.errors import Corrupt, InputError, PartUnavailable, Unavailable
 from memory_tool.port_values import Pointer, ReadView
 from memory_tool.ports import (
     JointSearch,
@@ -77,7 +77,7 @@ class ArmCalls:
         if both is not None:
             try:
                 return self._noted(_BOTH, self._started(both)())
-            except (Corrupt, InputError):
+            except (Corrupt, InputError, PartUnavailable):
                 # One of the two may have no part in it: each is asked for itself, to learn which.
                 return self._ask_each(opened, asked)
             except (Unavailable, TimeoutError) as error:

@@ -135,6 +135,10 @@ class Unavailable(ThreefoldError):
         self.key = key
 
 
+class PartUnavailable(Unavailable):
+    """A part of a store can't answer; its other parts may."""
+
+
 class Degraded(Unavailable):
     """A part of the answer is missing and the caller asked for an error in that case."""
 

@@ -49,7 +49,10 @@ class ChangeLog(Protocol):
         ...
 
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
-        """Switch the pointer if it still stands on ``base_mark``; says whether it did."""
+        """Switch the pointer if it still stands on ``base_mark``; says whether it did.
+
+        ``NO_POINTER`` asks that there be none yet, ``None`` asks for nothing.
+        """
         ...
 
     def note_progress(self, target: str, clocks: Mapping[int, int]) -> None:
@@ -57,9 +60,18 @@ class ChangeLog(Protocol):
         ...
 
     def bury(
-        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+        self,
+        target: str,
+        kind: Literal["vector", "keyword"],
+        *,
+        letters: Sequence[DeadLetter],
+        delivered: Mapping[int, tuple[int, int]],
     ) -> None:
-        """Remember rows that the target can't take, and forget those that have changed since."""
+        """Remember rows that the target can't take.
+
+        Others that it could not take are forgotten when they have changed since, or are among those
+        just delivered: numbers above the one and up to the other, by namespace.
+        """
         ...
 
 
@@ -106,7 +118,7 @@ class IndexTarget(Protocol):
         ...
 
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
-        """Bring the target forward; all of the batch or nothing becomes visible."""
+        """Bring the target forward; its clocks never claim what is not visible."""
         ...
 
     def reset(self) -> None:

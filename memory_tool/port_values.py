@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, StoredRow, Vector, WriteResult
 from memory_tool.query import Candidate, Filter
@@ -90,6 +90,10 @@ class NamespaceClock:
     namespace: Namespace
     nseq: int
     stamp: int
+
+
+NO_POINTER: Final = ""
+"""The mark of what a target reads before anything was published for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

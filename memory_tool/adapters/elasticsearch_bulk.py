@@ -11,6 +11,7 @@ from elasticsearch import ApiError
 
 from memory_tool.adapters.elasticsearch_connection import (
     PASSING,
+    REFUSED,
     STORE,
     Body,
     ElasticsearchConnection,
@@ -26,7 +27,6 @@ BULK_BYTES: Final = 5_000_000
 
 BULK_DOCUMENTS: Final = 2_000
 
-_PATIENT: Final = 60.0
 _TOO_LARGE: Final = 413
 _MISSING: Final = 404
 _KNOWN: Final = 409
@@ -109,7 +109,7 @@ def _send(
     try:
         with translated():
             try:
-                answer = connection.patient(_PATIENT).bulk(
+                answer = connection.patient().bulk(
                     operations=operations, index=alias, require_alias=True
                 )
             except ApiError as error:
@@ -141,7 +141,7 @@ def _inspected(items: Iterable[Mapping[str, Any]], lines: list[_Line]) -> Iterat
     for item, line in zip(items, lines, strict=True):
         (outcome,) = item.values()
         status = outcome["status"]
-        if status in PASSING:
+        if status in PASSING | REFUSED:
             # What was written stays written: the same versions are known when they come again.
             message = f"Elasticsearch takes no more ({status}, {kind_of_error(outcome)})"
             raise Unavailable(message, store=STORE)

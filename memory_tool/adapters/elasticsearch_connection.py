@@ -16,7 +16,14 @@ from elasticsearch import (
     UnsupportedProductError,
 )
 
-from memory_tool.errors import Corrupt, InputError, SettingsError, ThreefoldError, Unavailable
+from memory_tool.errors import (
+    Corrupt,
+    InputError,
+    PartUnavailable,
+    SettingsError,
+    ThreefoldError,
+    Unavailable,
+)
 
 STORE: Final = "elasticsearch"
 
@@ -27,8 +34,7 @@ Search: TypeAlias = tuple[Body, Body]
 PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 """What passes by itself. An error of the server's own says nothing of the index either."""
 
-_REFUSED: Final = frozenset({401, 403})
-_MISSING: Final = 404
+REFUSED: Final = frozenset({401, 403})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +75,11 @@ def translated() -> Iterator[None]:
     except ThreefoldError:
         raise
     except ApiError as error:
-        raise _of_answer(error) from error
+        raise refusal(error.meta.status, error.body) from error
     except UnsupportedProductError as error:
-        message = "elasticsearch_url: what answers there is no Elasticsearch"
-        raise SettingsError(message) from error
+        # A proxy's page, for instance: it says nothing of any index.
+        message = "what answers there is no Elasticsearch"
+        raise Unavailable(message, store=STORE) from error
     except TlsError as error:
         message = f"Elasticsearch's certificate is not trusted: {_first_line(error)}"
         raise Unavailable(message, store=STORE) from error
@@ -81,34 +88,31 @@ def translated() -> Iterator[None]:
         raise Unavailable(message, store=STORE) from error
 
 
-def _of_answer(error: ApiError) -> ThreefoldError:
-    status = error.meta.status
-    if status in _REFUSED:
+def refusal(status: int, answer: object) -> ThreefoldError:
+    """The error for a request, or a part of one, that was answered with this status.
+
+    Only what Elasticsearch itself says of an index counts as damage of it.
+    """
+    if status in REFUSED:
         message = f"Elasticsearch refuses the user or the key ({status}): see its privileges"
         return Unavailable(message, store=STORE)
-    if status in PASSING:
+    if status in PASSING or not isinstance(answer, Mapping):
         return Unavailable(f"Elasticsearch can't answer now ({status})", store=STORE)
-    if "media_type_header_exception" in str(error):
+    kind = kind_of_error(answer)
+    if kind == "media_type_header_exception":
         message = "the Elasticsearch client is newer than the server: pip install 'elasticsearch<9'"
-        return SettingsError(message)
-    if status == _MISSING:
+        return Unavailable(message, store=STORE)
+    if kind == "index_not_found_exception" or answer.get("found") is False:
         return Corrupt("an Elasticsearch index is missing: it is built again by itself")
-    return refusal(status, error.body)
-
-
-def refusal(status: int, answer: object) -> ThreefoldError:
-    """The error for a request, or a part of one, that was understood and refused."""
-    if status in PASSING:
+    if status == HTTPStatus.NOT_FOUND:
         return Unavailable(f"Elasticsearch can't answer now ({status})", store=STORE)
-    if status == _MISSING:
-        return Corrupt("an Elasticsearch index is missing: it is built again by itself")
-    return Corrupt(f"Elasticsearch refuses a request ({status}, {kind_of_error(answer)})")
+    return Corrupt(f"Elasticsearch refuses a request ({status}, {kind})")
 
 
 def kind_of_error(answer: object) -> str:
     """The type of an error in an answer; its reason may quote what was indexed."""
-    error = answer.get("error") if isinstance(answer, Mapping) else answer
-    return str(error.get("type", "unknown") if isinstance(error, Mapping) else error)
+    error = answer.get("error") if isinstance(answer, Mapping) else None
+    return str(error.get("type", "unknown")) if isinstance(error, Mapping) else "unknown"
 
 
 def _first_line(error: Exception) -> str:
@@ -150,38 +154,64 @@ class ElasticsearchConnection:
             message = "elasticsearch_url: no address of an Elasticsearch, or no certificate file"
             raise SettingsError(message) from error
 
-    def patient(self, seconds: float) -> Elasticsearch:
-        """The client for what may take longer than a search."""
-        return self.client.options(request_timeout=seconds)
+    def patient(self) -> Elasticsearch:
+        """The client for what may take longer than a search, and nobody waits for: a minute."""
+        return self.client.options(request_timeout=60.0)
 
-    def search_all(self, searches: Sequence[Search]) -> tuple[Body, ...]:
-        """The answer to each of several searches, in one request. An answer is whole or an error.
+    def check(self) -> None:
+        """See that an Elasticsearch answers there which this client can talk to.
 
         Raises:
-            Unavailable: The server, or one of the shards, can't answer.
-            Corrupt: An index is missing.
-        InputError: The server refuses a question, such as one of too many words.
+            SettingsError: It is none, or one that is too old for this client.
+            Unavailable: Nobody answers now.
+        """
+        try:
+            self.client.info()
+        except UnsupportedProductError as error:
+            message = "elasticsearch_url: what answers there is no Elasticsearch"
+            raise SettingsError(message) from error
+        except ApiError as error:
+            if kind_of_error(error.body) == "media_type_header_exception":
+                raise SettingsError(str(refusal(error.meta.status, error.body))) from error
+            raise refusal(error.meta.status, error.body) from error
+        except TransportError as error:
+            message = f"Elasticsearch can't be reached: {_first_line(error)}"
+            raise Unavailable(message, store=STORE) from error
+
+    def search_in_turn(self, searches: Sequence[Search]) -> tuple[Body, ...]:
+        """The answer to each of several searches in one request, one begun when the last has ended.
+
+        Whether an answer is whole is for :func:`check_whole` to say.
+
+        Raises:
+            Unavailable: The server can't answer.
         """
         lines = [line for search in searches for line in search]
         with translated():
-            answers = self.client.msearch(searches=lines)["responses"]
-            for answer in answers:
-                _check_whole(answer)
-            return tuple(answers)
+            answer = self.client.msearch(searches=lines, max_concurrent_searches=1)
+            return tuple(answer["responses"])
 
     def close(self) -> None:
         """Close the connections. May be called twice."""
         self.client.close()
 
 
-def _check_whole(answer: Body) -> None:
+def check_whole(answer: Body) -> None:
+    """Refuse an answer that is an error or lacks a part.
+
+    Raises:
+        PartUnavailable: A shard can't answer.
+        Corrupt: An index is missing.
+        InputError: The server refuses a question, such as one of too many words.
+    """
     if "error" in answer:
         status = answer.get("status", 500)
         if status == HTTPStatus.BAD_REQUEST:
             # Of thousands of words, for example. That the index is ours was seen before.
             message = f"Elasticsearch can't answer such a question ({kind_of_error(answer)})"
             raise InputError(message)
-        raise refusal(status, answer)
+        error = refusal(status, answer)
+        raise PartUnavailable(str(error), store=STORE) if isinstance(error, Unavailable) else error
     if answer["timed_out"] or answer["_shards"]["failed"]:
         message = "Elasticsearch answers in part only: some of its shards failed"
-        raise Unavailable(message, store=STORE)
+        raise PartUnavailable(message, store=STORE)

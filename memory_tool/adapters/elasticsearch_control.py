@@ -29,8 +29,6 @@ BUNDLE: Final = 64
 """Clocks in one document: 10,000 namespaces make 157."""
 
 _STAMP: Final = "stamp"
-_PATIENT: Final = 60.0
-"""Seconds for a write that shows all that was written before it: on a busy server it takes some."""
 
 _ROUTING: Final = "control"
 """All control documents are in one shard."""
@@ -213,7 +211,7 @@ def _write(
         else:
             operations += [{"create": action}, {"control": payload}]
     with translated():
-        client = connection.patient(_PATIENT)
+        client = connection.patient()
         answer = client.bulk(operations=operations, index=alias, refresh=True)
     for item in answer["items"]:
         (outcome,) = item.values()

@@ -6,9 +6,9 @@ writer fails, instead of making a new index with guessed fields or reviving a de
 
 import re
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from memory_tool.adapters.elasticsearch_connection import (
     STORE,
@@ -16,11 +16,8 @@ from memory_tool.adapters.elasticsearch_connection import (
     ElasticsearchConnection,
     translated,
 )
-from memory_tool.adapters.elasticsearch_layout import differences
+from memory_tool.adapters.elasticsearch_layout import differences, fingerprint, mappings_of
 from memory_tool.errors import Corrupt, SettingsError, Unavailable
-
-_PATIENT: Final = 60.0
-"""Seconds for making and removing indices, which the whole cluster agrees on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +87,12 @@ class Generations:
             number=number, index=f"{self._family}-{number:06d}-{secrets.token_hex(4)}"
         )
         settings = {**definition["settings"], **self._copies.settings()}
-        client = self.connection.patient(_PATIENT)
+        client = self.connection.patient()
         with translated():
             answer = client.indices.create(
                 index=generation.index,
                 settings={"index": settings},
-                mappings=definition["mappings"],
+                mappings=mappings_of(definition),
                 aliases={generation.alias: {"is_write_index": True}},
                 wait_for_active_shards=1,
             )
@@ -129,14 +126,23 @@ class Generations:
         return differences(wanted, found)
 
     def check(self, index: str, definition: Body) -> None:
-        """Refuse an index whose fields are not those that it shall have.
+        """Refuse an index whose fields are not those that it was made with.
 
         Raises:
-            Corrupt: Says what differs and the command that builds it again.
+            Corrupt: Somebody changed them. Says what differs and the command that mends it.
+            Unavailable: It was made by another version of ours, or with other settings.
         """
+        with translated():
+            found = self.connection.client.indices.get_mapping(index=index)[index]
+        made_by = found["mappings"].get("_meta", {}).get("fingerprint")
+        if made_by is not None and made_by != fingerprint(definition):
+            raise other_definition(index)
         wrong = self.faults(index, definition)
         if wrong:
-            message = f"the index {index} is not as it shall be: {'; '.join(wrong[:3])}"
+            message = (
+                f"somebody changed the index {index} ({'; '.join(wrong[:3])}):"
+                " threefold rebuild --full makes it anew"
+            )
             raise Corrupt(message, command="threefold rebuild --full")
 
     def check_once(self, index: str, definition: Body) -> None:
@@ -161,6 +167,23 @@ class Generations:
                     index=generation.index, settings={"index": wanted}
                 )
 
+    def remove_older(self, read: Generation, *, hours: float) -> None:
+        """Delete what was read before and is no longer needed for a way back.
+
+        Args:
+            read: The generation that is read now.
+            hours: How long ago it has to have been made for the older ones to go.
+        """
+        older = [there for there in self.all() if there.number < read.number]
+        if not older:
+            return
+        with translated():
+            answer = self.connection.client.indices.get_settings(index=read.index)
+        made = int(answer[read.index]["settings"]["index"]["creation_date"]) / 1_000
+        # Both are clocks of servers; a few minutes do no harm here.
+        if time.time() - made > hours * 3_600:
+            self.remove(older)
+
     def end_writing(self, generation: Generation) -> None:
         """Take the write alias away: whoever still writes there fails from now on."""
         with translated():
@@ -170,7 +193,7 @@ class Generations:
 
     def remove(self, generations: Sequence[Generation]) -> None:
         """Delete indices; those that are gone already are no error."""
-        client = self.connection.patient(_PATIENT).options(ignore_status=404)
+        client = self.connection.patient().options(ignore_status=404)
         for generation in generations:
             with translated():
                 client.indices.delete(index=generation.index)
@@ -179,5 +202,17 @@ class Generations:
 def count_chunks(connection: ElasticsearchConnection, index: str) -> int:
     """How many chunks an index holds: documents that name their namespace."""
     with translated():
-        answer = connection.patient(_PATIENT).count(index=index, query={"exists": {"field": "ns"}})
+        answer = connection.patient().count(index=index, query={"exists": {"field": "ns"}})
+    if answer["_shards"]["failed"]:
+        message = "Elasticsearch counts in part only: some of its shards failed"
+        raise Unavailable(message, store=STORE)
     return int(answer["count"])
+
+
+def other_definition(index: str) -> Unavailable:
+    """The error of who reads an index that another version, or other settings, made."""
+    message = (
+        f"the index {index} was made by another version of Threefold, or with other settings than"
+        " these: give all processes the same, or run threefold rebuild --full with these"
+    )
+    return Unavailable(message, store=STORE)

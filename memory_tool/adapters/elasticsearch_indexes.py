@@ -1,22 +1,21 @@
 """The indexes of one store on an Elasticsearch, from settings."""
 
 from collections.abc import Callable
-from typing import Final, Literal
+from dataclasses import replace
+from typing import Literal
 
 from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_generations import Copies, Generations
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordIndex
-from memory_tool.adapters.elasticsearch_layout import KeywordLayout, Layout, VectorLayout
-from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
+from memory_tool.adapters.elasticsearch_layout import KeywordLayout, VectorLayout
+from memory_tool.adapters.elasticsearch_target import PATIENCE, ElasticsearchTarget
 from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
 from memory_tool.bm25 import FieldParameters
+from memory_tool.errors import Unavailable
+from memory_tool.log import logger
 from memory_tool.log_ports import ChangeFigures, ChangeLog
 from memory_tool.model import EmbeddingSpace
-from memory_tool.port_values import Patience
 from memory_tool.settings import Settings
-
-PATIENT_ROWS: Final = 1_000
-"""Changed rows after which a batch is due: a fifth of what a search may fetch itself."""
 
 
 class ElasticsearchIndexes:
@@ -30,13 +29,10 @@ class ElasticsearchIndexes:
         """
         self._settings = settings
         self._store = store
-        self._layouts: dict[str, Layout] = {
-            "keyword": KeywordLayout(
-                tokeniser=tokeniser,
-                parameters=FieldParameters.parsed(settings.elasticsearch_bm25),
-            ),
-            "vector": VectorLayout(),
-        }
+        self._keywords = KeywordLayout(
+            tokeniser=tokeniser,
+            parameters=FieldParameters.parsed(settings.elasticsearch_bm25),
+        )
         hosts = tuple(host.strip() for host in settings.elasticsearch_url.split(","))
         self._connection = ElasticsearchConnection(
             Access(
@@ -51,15 +47,24 @@ class ElasticsearchIndexes:
         self.shown = f"Elasticsearch at {self._connection.shown}"
         self.close = self._connection.close
 
+    def check(self) -> None:
+        """See that a server answers there which we can talk to; one that is down is no error.
+
+        Raises:
+            SettingsError: What answers is no Elasticsearch, or too old for this client.
+        """
+        try:
+            self._connection.check()
+        except Unavailable as error:
+            logger().warning("index_unreachable", reason=str(error))
+
     def keyword_index(self) -> ElasticsearchKeywordIndex:
         """The keyword index, as searches see it."""
-        layout = self._layouts["keyword"]
-        assert isinstance(layout, KeywordLayout)  # noqa: S101 - put there above
         return ElasticsearchKeywordIndex(
             self._generations("keyword"),
             target=self.target_name("keyword"),
             store=self._store,
-            layout=layout,
+            layout=self._keywords,
         )
 
     def vector_index(self, space: Callable[[], EmbeddingSpace | None]) -> ElasticsearchVectorIndex:
@@ -78,12 +83,10 @@ class ElasticsearchIndexes:
         return ElasticsearchTarget(
             self._generations(kind),
             name=self.target_name(kind),
-            layout=self._layouts[kind],
+            layout=self._keywords if kind == "keyword" else VectorLayout(),
             log=log,
             figures=figures,
-            patience=Patience(
-                rows=PATIENT_ROWS, seconds=self._settings.elasticsearch_refresh_seconds
-            ),
+            patience=replace(PATIENCE, seconds=self._settings.elasticsearch_refresh_seconds),
         )
 
     def target_name(self, kind: Literal["keyword", "vector"]) -> str:

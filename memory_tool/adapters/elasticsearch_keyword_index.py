@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from memory_tool.adapters.elasticsearch_connection import Body, Search
+from memory_tool.adapters.elasticsearch_connection import Body, Search, check_whole
 from memory_tool.adapters.elasticsearch_generations import Generations
 from memory_tool.adapters.elasticsearch_layout import (
     HITS,
@@ -77,7 +77,7 @@ class ElasticsearchKeywordView(ElasticsearchView, KeywordView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.KeywordView.search`."""
         searches = self.searches(query, ns_ids, depth=depth, within=within)
-        return self.taken(self.search_all(searches), ns_ids)
+        return self.candidates(self.hits(searches, ns_ids))
 
     def searches(
         self,
@@ -87,11 +87,10 @@ class ElasticsearchKeywordView(ElasticsearchView, KeywordView):
         depth: int,
         within: frozenset[MemoryId] | None,
     ) -> list[Search]:
-        """What has to be asked: the control documents, and the hits unless there can't be any."""
-        control = self.control_search(ns_ids)
+        """What has to be asked for hits; nothing where there can't be any."""
         matching = self._any_term(query)
         if not matching or not ns_ids or depth < 1 or within == frozenset():
-            return [control]
+            return []
         header = {
             "index": self.index,
             "allow_partial_search_results": False,
@@ -110,12 +109,10 @@ class ElasticsearchKeywordView(ElasticsearchView, KeywordView):
             "size": min(depth, DEPTH_MAX),
             **HITS,
         }
-        return [control, (header, body)]
+        return [(header, body)]
 
-    def taken(self, answers: Sequence[Body], ns_ids: Sequence[int]) -> tuple[Candidate, ...]:
-        """The hits of the answers to :meth:`searches`."""
-        self.take_control(answers[0], ns_ids)
-        hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
+    def candidates(self, hits: Sequence[Body]) -> tuple[Candidate, ...]:
+        """The chunks that hits name."""
         return best_first(candidate(hit, hit["_score"]) for hit in hits)
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
@@ -132,7 +129,8 @@ class ElasticsearchKeywordView(ElasticsearchView, KeywordView):
             "track_total_hits": False,
             "aggs": {"held": {"filters": {"filters": filters}}},
         }
-        (answer,) = self.search_all([(header, body)])
+        (answer,) = self.connection.search_in_turn([(header, body)])
+        check_whole(answer)
         buckets = answer["aggregations"]["held"]["buckets"]
         counts = {
             term: max(buckets[f"{field}/{number}"]["doc_count"] for field in FIELDS)

@@ -171,6 +171,12 @@ def fingerprint(wanted: Body) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
+def mappings_of(wanted: Body) -> Body:
+    """The mappings of a definition, with its fingerprint: who reads them knows whose they are."""
+    mappings = wanted["mappings"]
+    return {**mappings, "_meta": {**mappings["_meta"], "fingerprint": fingerprint(wanted)}}
+
+
 def differences(wanted: Body, found: Body) -> list[str]:
     """Where an index differs from what it shall be; what it has beside that doesn't matter."""
     return list(_differences(wanted, found, at=""))

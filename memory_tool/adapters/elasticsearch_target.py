@@ -2,7 +2,8 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -36,13 +37,32 @@ from memory_tool.adapters.elasticsearch_layout import (
     documents,
     fingerprint,
 )
-from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.errors import Corrupt, ThreefoldError, Unavailable
 from memory_tool.log import logger
 from memory_tool.log_ports import ChangeFigures, ChangeLog, IndexTarget
-from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, Pointer, TargetBase
+from memory_tool.port_values import (
+    NO_POINTER,
+    ChangeBatch,
+    DeadLetter,
+    ForeignHistory,
+    Patience,
+    Pointer,
+    TargetBase,
+)
+
+LOOK_SECONDS: Final = 5.0
+"""How long the lineage of an index that nobody writes is believed. A restored snapshot may claim
+clocks whose documents it lacks, and searches don't look at lineages."""
+
+FORGET_SECONDS: Final = 3_600.0
+KEPT_HOURS: Final = 24.0
+"""How long the generation before stays for a way back: deleted memories have to be gone from every
+file within two days."""
+
+PATIENCE: Final = Patience(rows=1_000, seconds=30.0)
+"""A fifth of what a search may fetch itself, and the refresh interval of the mission."""
 
 _NOTHING: Final = TargetBase(mark=None, clocks={})
-_PATIENT: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +106,11 @@ class ElasticsearchTarget(IndexTarget):
         self._layout = layout
         self._log = log
         self._figures = figures
-        self._patience = patience or Patience(rows=1_000, seconds=30.0)
+        self._patience = patience or PATIENCE
         self._applying = threading.Lock()
         self._standing: _Standing | None = None
         self._anew = False
+        self._looked_at = self._forgot_at = time.monotonic()
 
     @property
     def name(self) -> str:
@@ -117,6 +138,7 @@ class ElasticsearchTarget(IndexTarget):
             control = self._control(generation)
             # Whoever built it may have died before the switch, with nothing left to apply.
             self._publish_if_caught_up(generation, control)
+            self._forget_older()
             return TargetBase(mark=control.stamp.mark, clocks=control.clocks)
 
     def reset(self) -> None:
@@ -144,7 +166,7 @@ class ElasticsearchTarget(IndexTarget):
                 standing.generation.alias,
                 documents=self._documents(batch),
             )
-            log.bury(self._name, self._layout.kind, letters=letters)
+            self._bury(letters, above=standing.control.clocks, upto=batch.clocks)
             self._refresh(standing.generation)
             write_clocks(
                 self._connection,
@@ -152,7 +174,6 @@ class ElasticsearchTarget(IndexTarget):
                 control=standing.control,
                 clocks=batch.clocks,
             )
-            self._anew = False
             self._publish_if_caught_up(
                 standing.generation, read_control(self._connection, standing.generation.index)
             )
@@ -193,13 +214,31 @@ class ElasticsearchTarget(IndexTarget):
         known = self._standing
         if known is not None and known.generation == generation:
             now = read_stamp(self._connection, generation.index)
-            if stamp_place(now) == stamp_place(known.control):
+            if stamp_place(now) == stamp_place(known.control) and not self._is_time_to_look():
                 return known.control
         control = read_control(self._connection, generation.index)
         check_lineage(control.stamp, lineage_of(self._connection, generation.index))
+        if self._layout.kind == "keyword":
+            # An index of vectors also depends on their space, which comes with a batch.
+            self._check_definition(control.stamp, definition(self._layout, None))
         self._generations.adjust(generation)
         self._standing = _Standing(generation=generation, control=control)
         return control
+
+    def _is_time_to_look(self) -> bool:
+        """Whether an index that nobody writes is to be looked at all the same."""
+        if time.monotonic() - self._looked_at < LOOK_SECONDS:
+            return False
+        self._looked_at = time.monotonic()
+        return True
+
+    def _forget_older(self) -> None:
+        """What was deleted since must not stay in an index that nobody reads."""
+        pointer = self._pointer()
+        read = self._generations.named(pointer.locator) if pointer else None
+        if read is not None and time.monotonic() - self._forgot_at > FORGET_SECONDS:
+            self._forgot_at = time.monotonic()
+            self._generations.remove_older(read, hours=KEPT_HOURS)
 
     def _pointer(self) -> Pointer | None:
         return self._log.pointer(self._name)
@@ -226,6 +265,8 @@ class ElasticsearchTarget(IndexTarget):
         highest = max((ns_id // BUNDLE + 1 for ns_id in batch.clocks), default=0)
         stamp = replace(control.stamp, mark=batch.mark, bundles=max(control.stamp.bundles, highest))
         write_stamp(self._connection, generation.alias, stamp=stamp, place=stamp_place(control))
+        # From here on it is found again by its mark: whatever fails now, nothing starts anew.
+        self._anew = False
         return _Standing(generation=generation, control=control)
 
     def _found_or_made(self, batch: ChangeBatch) -> tuple[Generation, Control]:
@@ -253,8 +294,13 @@ class ElasticsearchTarget(IndexTarget):
             fingerprint=fingerprint(wanted),
             lineage=lineage_of(self._connection, generation.index),
         )
-        write_stamp(self._connection, generation.alias, stamp=stamp, place=None)
-        return generation, read_stamp(self._connection, generation.index)
+        try:
+            write_stamp(self._connection, generation.alias, stamp=stamp, place=None)
+            return generation, read_stamp(self._connection, generation.index)
+        except ThreefoldError:
+            # Without a stamp nobody would ever go on with it.
+            self._generations.remove([generation])
+            raise
 
     def _check_descent(self, stamp: Stamp, batch: ChangeBatch, *, wanted: Body) -> None:
         # A batch may come twice: then the index stands on its mark already.
@@ -265,17 +311,35 @@ class ElasticsearchTarget(IndexTarget):
             message = "the index belongs to another store"
             raise ForeignHistory(message)
         if stamp.fingerprint != fingerprint(wanted):
-            message = "the index was made with other fields, another tokeniser or embedding space"
+            message = "the index was made with other fields or another embedding space"
             raise ForeignHistory(message)
+
+    def _check_definition(self, stamp: Stamp, wanted: Body) -> None:
+        if stamp.fingerprint != fingerprint(wanted):
+            message = "the index was made with other fields, knobs or another tokeniser"
+            raise Corrupt(message)
 
     def _documents(self, batch: ChangeBatch) -> Iterator[Document]:
         for row in batch.rows:
             yield from documents(row, self._layout, space=batch.space)
 
+    def _bury(
+        self,
+        letters: Sequence[DeadLetter],
+        *,
+        above: Mapping[int, int],
+        upto: Mapping[int, int],
+    ) -> None:
+        if letters:
+            reasons = sorted({letter.reason for letter in letters})
+            logger().warning("rows_refused", target=self._name, rows=len(letters), reasons=reasons)
+        delivered = {ns_id: (above.get(ns_id, 0), clock) for ns_id, clock in upto.items()}
+        self._log.bury(self._name, self._layout.kind, letters=letters, delivered=delivered)
+
     def _refresh(self, generation: Generation) -> None:
         """Show what was written, on every copy: only then may the clocks say that it is there."""
         with translated():
-            answer = self._connection.patient(_PATIENT).indices.refresh(index=generation.index)
+            answer = self._connection.patient().indices.refresh(index=generation.index)
         if answer["_shards"]["failed"]:
             message = "Elasticsearch could not show what was written on all copies"
             raise Unavailable(message, store=STORE)
@@ -297,11 +361,11 @@ class ElasticsearchTarget(IndexTarget):
                 locator=generation.index,
                 mark=mark,
             ),
-            base_mark=pointer.mark if pointer else None,
+            base_mark=pointer.mark if pointer else NO_POINTER,
         )
         if not switched:
             message = f"somebody else published {self._name} meanwhile"
-            raise ForeignHistory(message)
+            raise Unavailable(message, store=STORE)
         logger().info("index_switched", target=self._name, index=generation.index)
         self._retire(kept=generation, before=pointer)
 
@@ -315,6 +379,7 @@ class ElasticsearchTarget(IndexTarget):
         counted = self._figures.count_chunks(self._name, self._layout.kind, clocks=control.clocks)
         if not counted.least <= found <= counted.most:
             self._anew = True
+            self._generations.remove([generation])
             message = (
                 f"the new index {generation.index} holds {found:,} chunks,"
                 f" not {counted.least:,} to {counted.most:,}"

@@ -14,7 +14,7 @@ from memory_tool.adapters.elasticsearch_layout import (
     definition,
     routing,
 )
-from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, ElasticsearchView
+from memory_tool.adapters.elasticsearch_views import DEPTH_MAX, ElasticsearchView, hits_of
 from memory_tool.bm25 import best_first
 from memory_tool.empty_views import EmptyVectorView
 from memory_tool.model import EmbeddingSpace, MemoryId, Vector
@@ -108,14 +108,15 @@ class ElasticsearchVectorView(ElasticsearchView, VectorView):
     ) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.search`."""
         searches = self._searches(vector, ns_ids, depth=depth, within=within)
-        answers = self.search_all(searches)
-        return self._taken(answers, ns_ids, depth=depth)
+        return self._candidates(self.hits(searches, ns_ids), depth)
 
     def scores(self, vector: Vector, ids: Sequence[tuple[int, MemoryId]]) -> tuple[Candidate, ...]:
         """See :meth:`memory_tool.ports.VectorView.scores`."""
-        owners = {ns_id for ns_id, _ in ids}
+        owners = sorted({ns_id for ns_id, _ in ids})
         named = frozenset(memory_id for _, memory_id in ids)
-        found = self.search(vector, sorted(owners), depth=DEPTH_MAX, within=named)
+        searches = self._searches(vector, owners, depth=DEPTH_MAX, within=named)
+        # Beside the search whose clocks are believed: these hits must not move them.
+        found = self._candidates(hits_of(self.connection.search_in_turn(searches)), DEPTH_MAX)
         wanted = set(ids)
         return tuple(hit for hit in found if (hit.ns_id, hit.memory_id) in wanted)
 
@@ -139,10 +140,23 @@ class ElasticsearchVectorView(ElasticsearchView, VectorView):
         assert isinstance(keyword, ElasticsearchKeywordView)  # noqa: S101 - `joins` said so
         nearest = self._searches(vector, ns_ids, depth=depth, within=within)
         matching = keyword.searches(query, ns_ids, depth=depth, within=within)
+        self.check()
         keyword.check()
-        answers = self.search_all([*nearest, *matching])
-        mine, theirs = answers[: len(nearest)], answers[len(nearest) :]
-        return self._taken(mine, ns_ids, depth=depth), keyword.taken(theirs, ns_ids)
+        answers = iter(
+            self.connection.search_in_turn(
+                [
+                    *(self.clocks_first(ns_ids), keyword.clocks_first(ns_ids)),
+                    *nearest,
+                    *matching,
+                    *(self.stamp_last(), keyword.stamp_last()),
+                ]
+            )
+        )
+        firsts = next(answers), next(answers)
+        mine, theirs = [next(answers) for _ in nearest], [next(answers) for _ in matching]
+        self.believe(firsts[0], next(answers), ns_ids=ns_ids)
+        keyword.believe(firsts[1], next(answers), ns_ids=ns_ids)
+        return self._candidates(hits_of(mine), depth), keyword.candidates(hits_of(theirs))
 
     def _searches(
         self,
@@ -153,9 +167,8 @@ class ElasticsearchVectorView(ElasticsearchView, VectorView):
         within: frozenset[MemoryId] | None,
     ) -> list[Search]:
         check_unit(vector, self._space.dimension if self._space else vector.size)
-        control = self.control_search(ns_ids)
         if self._space is None or not ns_ids or depth < 1 or within == frozenset():
-            return [control]
+            return []
         wanted = min(depth + SPARE, DEPTH_MAX)
         header = {
             "index": self.index,
@@ -175,13 +188,9 @@ class ElasticsearchVectorView(ElasticsearchView, VectorView):
             "size": wanted,
             **HITS,
         }
-        return [control, (header, body)]
+        return [(header, body)]
 
-    def _taken(
-        self, answers: Sequence[Body], ns_ids: Sequence[int], *, depth: int
-    ) -> tuple[Candidate, ...]:
-        self.take_control(answers[0], ns_ids)
-        hits = answers[1]["hits"]["hits"] if len(answers) > 1 else ()
+    def _candidates(self, hits: Sequence[Body], depth: int) -> tuple[Candidate, ...]:
         found = best_first(candidate(hit, _inner_product(hit["_score"])) for hit in hits)
         return found[: max(depth, 0)]
 

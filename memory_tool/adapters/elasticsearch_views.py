@@ -1,20 +1,23 @@
 """What both arms of an Elasticsearch have in common: a request that also reads what it may claim.
 
-Each search reads the control documents of its index in its own request, so mark, clocks and hits
-are of one moment. A refresh may show documents beyond the clocks: never fewer than they say.
+The searches of one request are begun in turn: first the clocks, then the hits, last the stamp. For
+each copy of a shard shows what is new in its own time. What a clock says was shown on every copy
+before the clock moved, so later hits have it; and a document is shown after the mark of its batch,
+so the stamp behind the hits has that mark.
 """
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
-from memory_tool.adapters.elasticsearch_connection import Body, Search
+from memory_tool.adapters.elasticsearch_connection import Body, Search, check_whole
 from memory_tool.adapters.elasticsearch_control import (
     Control,
     control_of_hits,
     control_search,
 )
-from memory_tool.adapters.elasticsearch_generations import Generations
+from memory_tool.adapters.elasticsearch_generations import Generations, other_definition
 from memory_tool.adapters.elasticsearch_layout import fingerprint
 from memory_tool.errors import Corrupt
 
@@ -69,44 +72,69 @@ class ElasticsearchView:
         """
         return self._read((ns_id,)).clocks.get(ns_id, 0)
 
-    def control_search(self, ns_ids: Sequence[int]) -> Search:
-        """The search that has to go along with every other."""
-        return control_search(self.index, ns_ids)
-
     def check(self) -> None:
         """Look at the index before it is asked for the first time.
 
         Raises:
-            Corrupt: Its fields are not those that it shall have.
+            Corrupt: Its fields are not those that it was made with.
+            Unavailable: It was made by another version, or with other settings.
         """
         self._generations.check_once(self.index, self._definition)
 
-    def search_all(self, searches: Sequence[Search]) -> tuple[Body, ...]:
-        """See :meth:`ElasticsearchConnection.search_all`; of an index that was looked at."""
-        self.check()
-        return self.connection.search_all(searches)
+    def clocks_first(self, ns_ids: Sequence[int]) -> Search:
+        """What has to be asked before hits."""
+        return control_search(self.index, ns_ids)
 
-    def take_control(self, answer: Body, ns_ids: Sequence[int]) -> None:
-        """Believe what that search found."""
+    def stamp_last(self) -> Search:
+        """What has to be asked behind hits."""
+        return control_search(self.index, ())
+
+    def hits(self, searches: Sequence[Search], ns_ids: Sequence[int]) -> Sequence[Body]:
+        """The hits of a search of this index alone; none where there is nothing to ask.
+
+        Raises:
+            Corrupt: The index is missing or of another store.
+            Unavailable: The server, or one of the shards, can't answer.
+        """
+        self.check()
+        first, *found, last = self.connection.search_in_turn(
+            [self.clocks_first(ns_ids), *searches, self.stamp_last()]
+        )
+        self.believe(first, last, ns_ids=ns_ids)
+        return hits_of(found)
+
+    def believe(self, first: Body, last: Body, *, ns_ids: Sequence[int]) -> None:
+        """Take the clocks asked before the hits, and the mark asked behind them."""
+        control = replace(self._read_of(first), stamp=self._read_of(last).stamp)
+        with self._lock:
+            self._control, self._known = control, frozenset(ns_ids)
+
+    def _read_of(self, answer: Body) -> Control:
+        check_whole(answer)
         control = control_of_hits(answer)
         if control.stamp.store != self._store:
             message = f"the index {self.index} belongs to another store"
             raise Corrupt(message)
         if control.stamp.fingerprint != fingerprint(self._definition):
-            message = (
-                f"the index {self.index} was made with other fields, another tokeniser or another"
-                " embedding space: it is built again by itself"
-            )
-            raise Corrupt(message)
-        with self._lock:
-            self._control, self._known = control, frozenset(ns_ids)
+            raise other_definition(self.index)
+        return control
 
     def _read(self, ns_ids: Sequence[int]) -> Control:
         with self._lock:
             control, known = self._control, self._known
         if control is not None and known.issuperset(ns_ids):
             return control
-        wanted = [*known, *ns_ids]
-        (answer,) = self.search_all([self.control_search(wanted)])
-        self.take_control(answer, wanted)
+        self.hits((), [*known, *ns_ids])
         return self._read(ns_ids)
+
+
+def hits_of(answers: Sequence[Body]) -> Sequence[Body]:
+    """The hits of an answer, if one was asked for.
+
+    Raises:
+        PartUnavailable: One of the shards can't answer.
+    """
+    for answer in answers:
+        check_whole(answer)
+    found: Sequence[Body] = answers[0]["hits"]["hits"] if answers else ()
+    return found

@@ -15,8 +15,9 @@ from memory_tool.adapters.in_memory_state import (
 )
 from memory_tool.errors import Unavailable
 from memory_tool.log_ports import ChangeLog, VectorGaps
-from memory_tool.model import State, StoredRow
+from memory_tool.model import MemoryId, State, StoredRow
 from memory_tool.port_values import (
+    NO_POINTER,
     ChangeBatch,
     ChangeRow,
     DeadLetter,
@@ -97,7 +98,7 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
             current = state.pointers.get(pointer.target)
             if (pointer.target, pointer.mark) not in state.marks:
                 return False
-            if base_mark is not None and (current is None or current.mark != base_mark):
+            if base_mark is not None and base_mark != (current.mark if current else NO_POINTER):
                 return False
             self._store.state = dataclasses.replace(
                 state, pointers={**state.pointers, pointer.target: pointer}
@@ -113,12 +114,26 @@ class InMemoryChangeLog(ChangeLog, VectorGaps):
                 state, progress={**state.progress, target: noted}
             )
 
-    def bury(self, target: str, kind: Kind, *, letters: Sequence[DeadLetter]) -> None:  # noqa: ARG002 - the version tells
+    def bury(
+        self,
+        target: str,
+        kind: Kind,
+        *,
+        letters: Sequence[DeadLetter],
+        delivered: Mapping[int, tuple[int, int]],
+    ) -> None:
         """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         with self._store.lock:
             state = self._store.state
+            kept: dict[tuple[int, MemoryId], int] = {}
+            for (ns_id, memory_id), version in state.letters.get(target, {}).items():
+                row = state.namespaces[ns_id].rows.get(memory_id)
+                above, upto = delivered.get(ns_id, (0, 0))
+                number = _version(row, kind) if row else 0
+                if number == version and not above < number <= upto:
+                    kept[ns_id, memory_id] = version
             noted = {
-                **state.letters.get(target, {}),
+                **kept,
                 **{(letter.ns_id, letter.memory_id): letter.version for letter in letters},
             }
             self._store.state = dataclasses.replace(state, letters={**state.letters, target: noted})

@@ -172,11 +172,24 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
             connection.execute(statement("forget_marks"), {"target": target})
 
     def bury(
-        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+        self,
+        target: str,
+        kind: Literal["vector", "keyword"],
+        *,
+        letters: Sequence[DeadLetter],
+        delivered: Mapping[int, tuple[int, int]],
     ) -> None:
         """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         with self._pool.connection() as connection, connection.transaction():
-            connection.execute(statement("clear_letters", number=NUMBER[kind]), {"target": target})
+            connection.execute(
+                statement("clear_letters", number=NUMBER[kind]),
+                {
+                    "target": target,
+                    "ns_ids": number_array(delivered),
+                    "above": number_array(above for above, _ in delivered.values()),
+                    "upto": number_array(upto for _, upto in delivered.values()),
+                },
+            )
             for letter in letters:
                 connection.execute(
                     statement("bury"),

@@ -6,7 +6,7 @@ from typing import Literal
 
 from memory_tool.adapters.elasticsearch_connection import Access
 from memory_tool.log_ports import ChangeFigures
-from memory_tool.port_values import ChunkCount, Lag, Pointer
+from memory_tool.port_values import NO_POINTER, ChunkCount, Lag, Pointer
 from memory_tool.ports import KeywordIndex, KeywordView
 from tests.contract.keyword_rows import NotedProgress
 from tests.services.elasticsearch import ElasticsearchServer
@@ -40,7 +40,7 @@ class PointerLog(NotedProgress):
     def publish(self, pointer: Pointer, *, base_mark: str | None) -> bool:
         """See :meth:`memory_tool.log_ports.ChangeLog.publish`."""
         current = self.pointers.get(pointer.target)
-        if base_mark is not None and (current is None or current.mark != base_mark):
+        if base_mark is not None and base_mark != (current.mark if current else NO_POINTER):
             return False
         self.pointers[pointer.target] = pointer
         return True

@@ -48,7 +48,12 @@ class NotedProgress:
         self.noted.append((target, dict(clocks)))
 
     def bury(
-        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+        self,
+        target: str,
+        kind: Literal["vector", "keyword"],
+        *,
+        letters: Sequence[DeadLetter],
+        delivered: Mapping[int, tuple[int, int]],
     ) -> None:
         """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         self.buried += [(target, letter) for letter in letters]

@@ -290,7 +290,7 @@ class SnapshotContract:
             DeadLetter(ns_id=truth.number(), memory_id=refused, version=1, reason="400"),
             DeadLetter(ns_id=truth.number(BEN), memory_id=foreign, version=1, reason="400"),
         ]
-        truth.log.bury("server", "keyword", letters=letters)
+        truth.log.bury("server", "keyword", letters=letters, delivered={})
         asking = Opening(namespaces={}, letters_of=("server", "folder"))
         with truth.seen(opening=asking) as snapshot:
             found = {target: rows for target, rows in snapshot.undelivered.items() if rows}
@@ -308,10 +308,25 @@ class SnapshotContract:
             DeadLetter(ns_id=truth.number(), memory_id=memory_id, version=number, reason="400")
             for number, memory_id in enumerate((changed, deleted), start=1)
         ]
-        truth.log.bury("server", "keyword", letters=letters)
+        truth.log.bury("server", "keyword", letters=letters, delivered={})
         truth.write(Revise(memory_id=changed, patch=Patch(tags=("drinks",))))
         truth.write(Remove(memory_id=deleted))
-        truth.log.bury("server", "keyword", letters=())
+        truth.log.bury("server", "keyword", letters=(), delivered={})
         asking = Opening(namespaces={}, letters_of=("server",))
         with truth.seen(opening=asking) as snapshot:
             assert not any(snapshot.undelivered.values())
+
+    def test_a_row_that_was_delivered_after_all_is_refused_no_more(self, truth: Truth) -> None:
+        """A rebuilt index may take what another could not."""
+        (taken, refused) = truth.add("green tea", "black tea")
+        ns_id = truth.number()
+        letters = [
+            DeadLetter(ns_id=ns_id, memory_id=memory_id, version=number, reason="400")
+            for number, memory_id in enumerate((taken, refused), start=1)
+        ]
+        truth.log.bury("server", "keyword", letters=letters, delivered={})
+        truth.log.bury("server", "keyword", letters=(), delivered={ns_id: (0, 1)})
+        asking = Opening(namespaces={}, letters_of=("server",))
+        with truth.seen(opening=asking) as snapshot:
+            (row,) = snapshot.undelivered["server"]
+        assert row.memory_id == refused

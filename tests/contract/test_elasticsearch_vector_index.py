@@ -95,7 +95,7 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         pair.target.reset()
         with pair.history.changes(TARGET, "vector", base=pair.target.base(), limit=100) as batch:
             pair.history.refusing = True
-            with pytest.raises(ForeignHistory):
+            with pytest.raises(Unavailable):
                 pair.target.apply(batch, pair.history)
         assert pair.history.published(TARGET) == before
         assert len(pair.index.view(before).search(axis(0, 16), [1], depth=9)) == 1

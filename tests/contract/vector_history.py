@@ -11,6 +11,7 @@ import numpy as np
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, Vector
 from memory_tool.port_values import (
+    NO_POINTER,
     ChangeBatch,
     ChangeRow,
     DeadLetter,
@@ -176,7 +177,7 @@ class VectorHistory(ChangeLog):
         current = self._pointers.get(pointer.target)
         if self.refusing:
             return False
-        if base_mark is not None and (current is None or current.mark != base_mark):
+        if base_mark is not None and base_mark != (current.mark if current else NO_POINTER):
             return False
         self._pointers[pointer.target] = pointer
         return True
@@ -186,7 +187,12 @@ class VectorHistory(ChangeLog):
         self.noted.append((target, dict(clocks)))
 
     def bury(
-        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+        self,
+        target: str,
+        kind: Literal["vector", "keyword"],
+        *,
+        letters: Sequence[DeadLetter],
+        delivered: Mapping[int, tuple[int, int]],
     ) -> None:
         """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
         self.buried += [(target, letter) for letter in letters]

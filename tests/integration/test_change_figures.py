@@ -65,7 +65,7 @@ def test_dead_letters_may_be_missing(counted: Counted) -> None:
     """An index that can't take a row is complete without it."""
     (memory_id, _) = counted.truth.add("green tea", "black tea")
     letter = DeadLetter(ns_id=counted.truth.number(), memory_id=memory_id, version=1, reason="400")
-    counted.truth.log.bury(TARGET, "keyword", letters=[letter])
+    counted.truth.log.bury(TARGET, "keyword", letters=[letter], delivered={})
     assert counted.chunks(2) == ChunkCount(least=1, most=2)
 
 

@@ -11,12 +11,14 @@ from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchC
 from memory_tool.adapters.elasticsearch_layout import Document, KeywordLayout, documents
 from memory_tool.errors import Corrupt, InputError, SettingsError, ThreefoldError, Unavailable
 from memory_tool.model import Patch
-from memory_tool.port_values import ChangeRow, KeywordQuery
+from memory_tool.port_values import NO_POINTER, ChangeRow, KeywordQuery
 from memory_tool.write_changes import Remove, Revise
 from tests.factories import chunk_of, new_id, unit_vector
 from tests.integration.elasticsearch_house import House, house_at
 from tests.services.elasticsearch import ElasticsearchServer
 from tests.services.postgres import Database
+from tests.services.proxy import ElasticsearchProxy
+from tests.services.proxy_modes import Answer
 
 
 @pytest.fixture
@@ -247,9 +249,8 @@ def test_other_knobs_of_bm25_build_the_index_anew(
         before = house.pointer()
     changes = {"elasticsearch_bm25": ("words:0:0.75",)}
     with house_at(elasticsearch, database, prefix=index_prefix, changes=changes) as house:
-        with pytest.raises(Corrupt, match="similarity"):
+        with pytest.raises(Unavailable, match="other settings"):
             house.found("tea")
-        house.truth.add("more")
         house.apply()
         assert house.pointer().generation > before.generation
         query = KeywordQuery(words=("tea",), bigrams=())
@@ -298,6 +299,67 @@ def test_a_truth_of_another_history_is_noticed(house: House) -> None:
     house.apply()
     assert house.pointer().generation > before.generation
     assert len(house.found("tea")) == 1
+
+
+def test_a_rebuild_that_fails_goes_on_with_the_same_index(
+    house: House, elasticsearch_proxy: ElasticsearchProxy, index_prefix: str
+) -> None:
+    """A night of refused bulks must not leave a hundred indices behind."""
+    with house_at(elasticsearch_proxy.server, house.database, prefix=index_prefix) as slow:
+        slow.truth.add("green tea", "black tea")
+        slow.apply()
+        applier = slow.applier()
+        applier.distrust(slow.pointer().target, "a test")
+        with elasticsearch_proxy.doing(Answer(429, only="_bulk")):
+            for _ in range(3):
+                with pytest.raises(Unavailable):
+                    applier.run(force=True)
+        generations = slow.indexes.keyword_index().generations
+        assert len(generations.all()) <= 2
+        applier.run(force=True)
+        assert len(generations.all()) == 2
+        assert len(slow.found("tea")) == 2
+
+
+def test_the_generation_before_goes_when_it_is_no_longer_needed(house: House) -> None:
+    """Memories that were deleted since would stay in it."""
+    house.truth.add("green tea")
+    house.apply()
+    applier = house.applier()
+    applier.distrust(house.pointer().target, "a test")
+    applier.run(force=True)
+    generations = house.indexes.keyword_index().generations
+    read = generations.named(house.pointer().locator)
+    assert read is not None
+    generations.remove_older(read, hours=1.0)
+    assert len(generations.all()) == 2
+    generations.remove_older(read, hours=0.0)
+    assert generations.all() == [read]
+    assert len(house.found("tea")) == 1
+
+
+def test_whoever_publishes_first_is_not_overwritten(house: House) -> None:
+    """Two hosts build the first index at once: the loser tries again, on the winner's."""
+    house.truth.add("green tea")
+    house.apply()
+    before = house.pointer()
+    late = replace(before, generation=9, locator="another")
+    assert not house.log.publish(late, base_mark=NO_POINTER)
+    assert house.pointer() == before
+
+
+def test_a_batch_tells_only_what_its_own_settings_made(
+    elasticsearch: ElasticsearchServer, database: Database, index_prefix: str
+) -> None:
+    """A process with other settings, or an older version, may not have a good index rebuilt."""
+    with house_at(elasticsearch, database, prefix=index_prefix) as house:
+        house.truth.add("green tea")
+        house.apply()
+        changes = {"elasticsearch_bm25": ("words:0.5:0.5",)}
+        with house_at(elasticsearch, database, prefix=index_prefix, changes=changes) as other:
+            with pytest.raises(Unavailable, match="give all processes the same"):
+                other.found("tea")
+        assert len(house.found("tea")) == 1
 
 
 def test_an_index_with_too_few_chunks_is_not_read(house: House) -> None:

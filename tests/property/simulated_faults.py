@@ -124,7 +124,12 @@ class FaultyLog(ChangeLog):
         self._log.note_progress(target, clocks)
 
     def bury(
-        self, target: str, kind: Literal["vector", "keyword"], *, letters: Sequence[DeadLetter]
+        self,
+        target: str,
+        kind: Literal["vector", "keyword"],
+        *,
+        letters: Sequence[DeadLetter],
+        delivered: Mapping[int, tuple[int, int]],
     ) -> None:
         """See :meth:`memory_tool.log_ports.ChangeLog.bury`."""
-        self._log.bury(target, kind, letters=letters)
+        self._log.bury(target, kind, letters=letters, delivered=delivered)

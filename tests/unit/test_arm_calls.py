@@ -79,6 +79,7 @@ class Searcher:
             ns_ids=(1,),
             vector=None,
             keywords=KeywordQuery(words=("a",), bigrams=()),
+            matching=None,
             within=None,
             depth=5,
             wanted=(Arm.KEYWORD,),

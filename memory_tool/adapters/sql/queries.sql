@@ -288,12 +288,13 @@ INSERT INTO threefold.index_target AS t (target, generation, locator, mark)
 SELECT k.target, %(generation)s, %(locator)s, k.mark
 FROM threefold.index_mark k
 WHERE k.target = %(target)s AND k.mark = %(mark)s
-  AND (%(base_mark)s::text IS NULL OR EXISTS (
+  AND (coalesce(%(base_mark)s::text, '') = '' OR EXISTS (
       SELECT FROM threefold.index_target b WHERE b.target = k.target))
 ON CONFLICT (target) DO UPDATE SET
     generation = excluded.generation, locator = excluded.locator,
     mark = excluded.mark, seen_at = now()
 WHERE %(base_mark)s::text IS NULL OR t.mark = %(base_mark)s::text
+   OR (%(base_mark)s::text = '' AND t.generation = 0)
 RETURNING target
 
 -- name: note_progress
@@ -435,9 +436,13 @@ ORDER BY d.target, m.ns_id, m.hex, k.ordinal
 LIMIT %(bound)s
 
 -- name: clear_letters
--- Forget dead letters of rows that have changed since: they are delivered anew.
+-- Forget dead letters of rows that have changed since, or were delivered again.
 DELETE FROM threefold.dead_letter d USING threefold.memory m
-WHERE d.target = %(target)s AND m.ns_id = d.ns_id AND m.id = d.memory_id AND m.{number} > d.version
+WHERE d.target = %(target)s AND m.ns_id = d.ns_id AND m.id = d.memory_id
+  AND (m.{number} > d.version OR EXISTS (
+      SELECT FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[])
+          AS s (ns_id, above, upto)
+      WHERE s.ns_id = d.ns_id AND m.{number} > s.above AND m.{number} <= s.upto))
 
 -- name: bury
 -- Remember a row that a target can't take.
