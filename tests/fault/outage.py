@@ -13,15 +13,22 @@ from typing import Any, Final
 import pytest
 
 from memory_manage.manager import MemoryManage
-from tests.acceptance.asking import MODES
+from tests.acceptance.asking import MODES, texts
 from tests.fault.journal import Journal
-from tests.fault.traffic import HEALED_WITHIN, Mode, Traffic
+from tests.fault.traffic import HEALED_WITHIN, USER, Mode, Traffic
 
 LONG: Final = pytest.mark.skipif(
     not os.environ.get("THREEFOLD_TEST_FAULTS"), reason="a long outage: scripts/faults causes it"
 )
 
-COLUMNS: Final = ("outage", "what the caller saw", "lost", "slowest search", "healthy after")
+COLUMNS: Final = (
+    "outage",
+    "what the caller saw",
+    "lost writes",
+    "wrong answers",
+    "slowest search",
+    "healthy after",
+)
 
 # Batches and folds each second, so that an outage of seconds meets some.
 _LIVELY: Final = {
@@ -114,27 +121,27 @@ class Outage:
         self.traffic.pause()
         self.until(lambda: self.lag("keyword index") == self.lag("vector index") == 0)
 
-    def end(self, *, check: bool = True) -> float:
-        """The cause is gone: wait until all is well, see that nothing is lost, and report."""
+    def end(self) -> None:
+        """The cause is gone: wait until all is well, report, and see that nothing is lost."""
         seconds = self.traffic.heal()
-        if check:
-            self.traffic.check_whole()
         journal = self.journal
+        there = texts(self.memory.get_all(user_id=USER, limit=10_000))
         self.report(
             "outage",
             (
                 self.name,
                 _seen(journal, self.remarks),
+                len(journal.living - set(there)),
                 len(journal.wrong),
                 f"{self.traffic.slowest.search:.1f} s",
                 f"{seconds:.1f} s",
             ),
         )
+        self.traffic.check_whole()
         assert journal.wrong == []
         assert self.events.traces == []
         if not self.errors_allowed:
             assert not journal.refused
-        return seconds
 
 
 def _seen(journal: Journal, remarks: list[str]) -> str:
