@@ -18,7 +18,7 @@ from tests.fault.journal import Journal
 from tests.fault.traffic import HEALED_WITHIN, USER, Mode, Traffic
 
 LONG: Final = pytest.mark.skipif(
-    not os.environ.get("THREEFOLD_TEST_FAULTS"), reason="a long outage: scripts/faults causes it"
+    not os.environ.get("THREEFOLD_TEST_FAULTS"), reason="a long outage: scripts/outages causes it"
 )
 
 COLUMNS: Final = (

@@ -1,4 +1,4 @@
-"""The table of `scripts/faults`: a run of the outages, with a line for each."""
+"""The table of `scripts/outages`: a run of the outages, with a line for each."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -356,9 +356,11 @@ def test_a_batch_tells_only_what_its_own_settings_made(
         house.truth.add("green tea")
         house.apply()
         changes = {"elasticsearch_bm25": ("words:0.5:0.5",)}
-        with house_at(elasticsearch, database, prefix=index_prefix, changes=changes) as other:
-            with pytest.raises(Unavailable, match="give all processes the same"):
-                other.found("tea")
+        with (
+            house_at(elasticsearch, database, prefix=index_prefix, changes=changes) as other,
+            pytest.raises(Unavailable, match="give all processes the same"),
+        ):
+            other.found("tea")
         assert len(house.found("tea")) == 1
 
 

@@ -74,6 +74,7 @@ class SimulatedServer:
         self.rng = rng
         self.indexes: dict[str, Index] = {}
         self.late: list[Callable[[], None]] = []
+        self.meanwhile: Callable[[], None] = self.arrive
         self._unfinished: list[dict[str, Written]] = []
         self._lineages = 0
 
@@ -170,9 +171,12 @@ class SimulatedKeywordIndex(KeywordIndex):
         if index is None:
             message = "the index is missing"
             raise Corrupt(message)
-        seen = index.seen
-        chunks = {key: chunks for key, (_, chunks) in seen.documents.items() if chunks}
-        return InMemoryKeywordView(KeywordState(mark=seen.mark, clocks=seen.clocks, chunks=chunks))
+        # The clocks first, then the hits, the stamp last: each shard shows news in its own time.
+        clocks = index.seen.clocks
+        self._server.meanwhile()
+        chunks = {key: chunks for key, (_, chunks) in index.seen.documents.items() if chunks}
+        self._server.meanwhile()
+        return InMemoryKeywordView(KeywordState(mark=index.seen.mark, clocks=clocks, chunks=chunks))
 
     def close(self) -> None:
         """Nothing to let go of."""

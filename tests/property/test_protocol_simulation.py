@@ -28,6 +28,8 @@ class History:
         """A world with nothing saved yet."""
         self.world = World(seed, server=server)
         self.world.interrupt = self.interrupt
+        if self.world.server is not None:
+            self.world.server.meanwhile = self.meanwhile
         self.saved: list[Callable[[], None]] = []
         self.restored = False
 
@@ -90,6 +92,12 @@ class History:
             (there,) = (folder for folder in self.world.folders if folder is not here)
             with contextlib.suppress(Crash):
                 self.world.apply(there)
+
+    def meanwhile(self) -> None:
+        """Between two reads of a search, somebody brings the index forward."""
+        if self.world.rng.random() < 0.3:  # now and then
+            # Without faults, for those would change the truth that the answer is compared with.
+            self.world.apply(self.world.rng.choice(self.world.folders), faults=False)
 
     def save(self) -> None:
         """A backup of the truth, or of one folder."""
