@@ -316,7 +316,7 @@ def test_the_doctor_sends_nobody_to_the_wrong_place(name: str, part: str) -> Non
     server = dict.fromkeys(("keywords", "vectors"), "Elasticsearch at es:9200")
     embedded = {"keywords": "Tantivy", "vectors": "FAISS"}
 
-    def fix(said: str, where: dict[str, str], records: str = "ok") -> str:
+    def fix(said: str, where: dict[str, str], *, records: str = "ok") -> str:
         return remedy(name, {"records": records, name: said}, where=where, folder=folder)
 
     assert f"remove '/data/{part}'" in fix("Corrupt: damaged", embedded)
