@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memory_manage.calibration import calibration_for
+from memory_manage.calibration import UNKNOWN, Calibration, calibration_for
 from memory_manage.cursors import (
     LIMIT_MAX,
     SearchCursor,
@@ -17,7 +17,7 @@ from memory_manage.postprocess import RankRules, Scored, is_confident, ranked
 from memory_manage.questions import checked_limit, option_filter, zone_of
 from memory_manage.results import ArmExplanation, Explanation, Found, item_of
 from memory_manage.strategy import Choice, choose
-from memory_tool.errors import Degraded, InputError
+from memory_tool.errors import Degraded, InputError, Unavailable
 from memory_tool.filters import all_of
 from memory_tool.query import EVERYTHING, Answer, Filter, Hit, Query
 from memory_tool.query import Found as FoundMemory
@@ -94,12 +94,19 @@ class Search:
         self._now = self._now or now.astimezone(UTC)
         rules = RankRules(
             now=self._now.timestamp(),
-            calibration=calibration_for(self._tool.space.model),
+            calibration=self._calibration(),
             threshold=self._threshold,
         )
         self._scored = ranked(hits, rules)
         page = self._scored[self._offset : self._offset + self._limit]
         return [item.hit for item in page]
+
+    def _calibration(self) -> Calibration:
+        try:
+            return calibration_for(self._tool.space.model)
+        except Unavailable:
+            # No space is recorded, so there is no vector whose similarity would be judged.
+            return UNKNOWN
 
     def _found(self, answer: Answer) -> Found:
         scored = {item.hit.outline.id: item for item in self._scored}

@@ -17,7 +17,7 @@ from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
-from memory_tool.errors import MissingExtra, SettingsError
+from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.following import FolderTargets, background_of
@@ -77,7 +77,8 @@ def open_tool(
 
     Raises:
         MissingExtra: An embedded store or the offline embedder is not installed.
-        SpaceMismatch: The embedder is of another space than the store.
+        SpaceMismatch: The embedder is of another space than the store; one that is down now tells
+            it at its first vector.
         Unavailable: A server can't be reached.
         SettingsError: A setting, the data folder or a database role is wrong.
     """
@@ -126,8 +127,7 @@ def _joined(
     identity = open_folder(settings.data_dir)
     recorded = truth.spaces.active_space()
     embedder = given.embedder or _embedder(settings, recorded)
-    if recorded is not None:
-        check_space(recorded, embedder.space)
+    space = _space_in_use(embedder, recorded)
     log = truth.following.log if truth.following else None
     if log is None and (given.vector_index is None or given.keyword_index is None):
         message = "a record_store without the port ChangeLog needs both indexes to be given"
@@ -155,10 +155,31 @@ def _joined(
             "records": truth.shown,
             "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),
             "vectors": _shown(given.vector_index, vectors, embedded="FAISS"),
-            "embedder": embedder.space.name,
+            "embedder": space.name
+            if space
+            else f"{settings.embedder or 'given'} (not reached yet)",
             "data": str(settings.data_dir),
         },
     )
+
+
+def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> EmbeddingSpace | None:
+    """The space of the store; ``None`` in a new one whose embedder is down.
+
+    A worker needs no model, and searches and writes go on without: so nobody is kept from opening
+    by an embedder that is down. It is held against the record before its first vector.
+
+    Raises:
+        SpaceMismatch: The embedder answers and is of another space.
+    """
+    try:
+        made = embedder.space
+    except Unavailable as error:
+        logger().warning("embedder_unavailable", reason=str(error))
+        return recorded
+    if recorded is not None:
+        check_space(recorded, made)
+    return made
 
 
 def _vector_index(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Final
 
 from memory_tool.adapters.host_folder import open_folder, process_name
 from memory_tool.adapters.in_memory_jobs import InMemoryJobs
@@ -24,6 +25,13 @@ from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
 from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
 from memory_tool.settings import Settings
+
+WORKER_POOL_MIN: Final = 8
+"""Least size of the worker's pool, whatever ``pool_size`` says: an applier reads changes on one
+connection and commits their mark on a second. With fewer than two for each of three groups (the
+folder, the server, shared targets) they wait for each other until they give up, and no index
+advances; two more are for pointers and leases, which must not wait for a long read. Connections
+that nobody needs are not opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +71,11 @@ def postgres_truth(
     else:
         check_schema(database.app)
     app, worker = (
-        PostgresPool(
-            address, size=settings.pool_size, pooled=settings.pooled, revive=database.revive
+        PostgresPool(address, size=size, pooled=settings.pooled, revive=database.revive)
+        for address, size in (
+            (database.app, settings.pool_size),
+            (database.worker, max(settings.pool_size, WORKER_POOL_MIN)),
         )
-        for address in (database.app, database.worker)
     )
     for pool in (app, worker):
         pool.open()

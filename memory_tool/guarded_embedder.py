@@ -1,30 +1,53 @@
-"""An embedder behind a circuit breaker: while it is down, nobody waits for it."""
+"""The embedder of a store: while it is down nobody waits for it, and its space is the store's."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from memory_tool.breaker import Breaker
 from memory_tool.errors import Unavailable
 from memory_tool.model import EmbeddingSpace, Vector
 from memory_tool.ports import Embedder
 from memory_tool.token_spans import Span
+from memory_tool.validation import check_space
+
+_Made = TypeVar("_Made")
 
 
 class GuardedEmbedder(Embedder):
     """Asks another embedder, except while that one is down.
 
     A search then goes on by words and a write without its vector, at once instead of after the
-    longest wait of a connection.
+    longest wait of a connection. A store is opened without its embedder too: the space is then
+    known from the record, and the embedder is held against it before its first vector.
     """
 
-    def __init__(self, embedder: Embedder, breaker: Breaker) -> None:
-        """Ask ``embedder``, whose condition ``breaker`` knows."""
+    def __init__(
+        self,
+        embedder: Embedder,
+        breaker: Breaker,
+        *,
+        recorded: Callable[[], EmbeddingSpace | None] = lambda: None,
+    ) -> None:
+        """Ask ``embedder``, whose condition ``breaker`` knows.
+
+        ``recorded`` is the space of the store; ``None`` until there is one.
+        """
         self._embedder = embedder
         self._breaker = breaker
+        self._recorded = recorded
+        self._space: EmbeddingSpace | None = None
+        self._fits = False
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of the embedder that is asked."""
-        return self._embedder.space
+        """The recorded space, or that of the embedder where none is recorded yet.
+
+        Raises:
+            Unavailable: None is recorded, and the embedder has to be asked and is down.
+        """
+        if self._space is None:
+            self._space = self._recorded() or self._asked(lambda: self._embedder.space)
+        return self._space
 
     @property
     def max_tokens(self) -> int:
@@ -36,6 +59,7 @@ class GuardedEmbedder(Embedder):
 
         Raises:
             Unavailable: It failed, or it is down and was not asked.
+            SpaceMismatch: It is of another space than the store.
         """
         return self._ask(self._embedder.embed_passages, texts)
 
@@ -48,15 +72,27 @@ class GuardedEmbedder(Embedder):
         return self._embedder.token_spans(text)
 
     def _ask(self, embed: Callable[[Sequence[str]], Vector], texts: Sequence[str]) -> Vector:
+        if not self._fits:
+            self._compare()
+        return self._asked(lambda: embed(texts))
+
+    def _compare(self) -> None:
+        """Hold the embedder against the record, as soon as there is one."""
+        recorded = self._recorded()
+        if recorded is not None:
+            check_space(recorded, self._asked(lambda: self._embedder.space))
+            self._fits = True
+
+    def _asked(self, question: Callable[[], _Made]) -> _Made:
         if not self._breaker.allows():
             message = "the embedder is down"
             raise Unavailable(message, store="embedder")
         try:
-            vectors = embed(texts)
+            answer = question()
         except Unavailable:
             self._breaker.failed()
             raise
         self._breaker.succeeded()
         # It missed nothing: memories without a vector are completed by whoever applies.
         self._breaker.caught_up()
-        return vectors
+        return answer

@@ -8,6 +8,7 @@ from memory_tool.assembly import Stores
 from memory_tool.breaker import Breaker
 from memory_tool.errors import ThreefoldError
 from memory_tool.port_values import Lag
+from memory_tool.validation import check_space
 
 _OK: Final = "ok"
 _UNSEEN: Final = "unknown while the records can't be read"
@@ -44,11 +45,18 @@ def look_at(stores: Stores, breakers: Mapping[str, Breaker]) -> HealthReport:
             "records": records,
             **{name: _checked(check) if seen else _UNSEEN for name, check in indexes.items()},
             # Not through the cache, which would answer for a model that is gone.
-            "embedder": _checked(lambda: stores.embedder.embed_queries(["ok"])),
+            "embedder": _checked(lambda: _embed(stores)),
         },
         conditions={part: str(breaker.condition) for part, breaker in breakers.items()},
         lag=_lag(stores) if seen else {},
     )
+
+
+def _embed(stores: Stores) -> None:
+    stores.embedder.embed_queries(["ok"])
+    recorded = stores.spaces.active_space()
+    if recorded is not None:
+        check_space(recorded, stores.embedder.space)
 
 
 def _lag(stores: Stores) -> Mapping[str, Lag]:

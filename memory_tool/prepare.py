@@ -29,6 +29,7 @@ from memory_tool.text.extra import extra_tokens
 from memory_tool.text.language import detect_language
 from memory_tool.text.normalise import content_hash
 from memory_tool.text.tokenise import Tokens, tokenise
+from memory_tool.token_spans import approximate_spans
 from memory_tool.validation import check_embedding, check_new
 from memory_tool.write_changes import Put
 
@@ -60,7 +61,7 @@ class Preparer:
 
         Args:
             embedder: Makes the vectors.
-            space: The recorded space of the store, checked against the embedder's.
+            space: The recorded space of the store; records the embedder's in a new store.
             limits: Sizes.
             executor: Where the model runs while the tokens are made.
         """
@@ -70,8 +71,13 @@ class Preparer:
         self._executor = executor
 
     def prepare(self, news: Sequence[NewMemory]) -> list[Put | InputError]:
-        """One prepared memory for each, in order, or what is wrong with it."""
-        self._space()
+        """One prepared memory for each, in order, or what is wrong with it.
+
+        Raises:
+            SpaceMismatch: The embedder is of another space than the store.
+            Unavailable: A memory brings its vector, no space is recorded, and the embedder that
+                has to tell it is down.
+        """
         checked = [self._checked(new) for new in news]
         good = [new for new in checked if isinstance(new, NewMemory)]
         spans = [self._spans(new) for new in good]
@@ -82,7 +88,6 @@ class Preparer:
 
     def chunks(self, content: str) -> tuple[Chunk, ...]:
         """The chunks of a text that replaces another."""
-        self._space()
         new = NewMemory(content=content)
         return self._chunked([new], [self._spans(new)])[0]
 
@@ -110,12 +115,19 @@ class Preparer:
 
     def _spans(self, new: NewMemory) -> tuple[Span, ...]:
         whole = (Span(start=0, stop=len(new.content)),)
-        size = min(self._limits.chunk_tokens, self._embedder.max_tokens)
         # A vector made by the caller stands for the whole text.
-        if new.embedding is not None or fits_one_chunk(new.content, size=size):
+        if new.embedding is not None:
             return whole
+        try:
+            size = min(self._limits.chunk_tokens, self._embedder.max_tokens)
+            if fits_one_chunk(new.content, size=size):
+                return whole
+            token_spans = self._embedder.token_spans(new.content)
+        except Unavailable:
+            # A guess will do: whoever completes the vectors cuts the text again.
+            size = self._limits.chunk_tokens
+            token_spans = approximate_spans(new.content)
         overlap = min(self._limits.chunk_overlap, size // 4)
-        token_spans = self._embedder.token_spans(new.content)
         return split_prose(new.content, token_spans, size=size, overlap=overlap)
 
     def _chunked(
@@ -151,6 +163,8 @@ class Preparer:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         try:
+            # First the record: no vector is stored whose space nobody knows.
+            self._space()
             return list(self._embedder.embed_passages(texts))
         except (Unavailable, InvalidEmbedding) as error:
             logger().warning("embedding_failed", texts=len(texts), reason=str(error))

@@ -75,7 +75,8 @@ class Settings:
         retry_attempts: Tries of a write or read that meets a temporary failure.
         retry_seconds: Deadline of all tries together.
         arm_seconds: Deadline of one arm of a search.
-        pool_size: Most connections to PostgreSQL of one process and role.
+        pool_size: Most connections to PostgreSQL of one process and role; the worker's role has 8
+            at least, which its appliers need.
         overlay_rows: Most changed rows that a search fetches itself.
         fold_rows: Changed rows after which the vector index is folded.
         fold_seconds: Longest time until it is folded.

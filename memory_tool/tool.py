@@ -63,7 +63,7 @@ class MemoryTool:
         self._arms = ThreadPoolExecutor(_ARM_THREADS, thread_name_prefix="threefold-arm")
         model = Breaker(on_change=partial(_note_condition, "embedder"))
         self._embedder = CachedEmbedder(
-            GuardedEmbedder(stores.embedder, model),
+            GuardedEmbedder(stores.embedder, model, recorded=stores.spaces.active_space),
             size=settings.embed_cache,
             batch=settings.embed_batch,
         )
@@ -94,11 +94,15 @@ class MemoryTool:
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of the embedder in use."""
+        """The store's space, or that of the embedder in use where none is recorded yet.
+
+        Raises:
+            Unavailable: None is recorded, and the embedder that has to be asked is down.
+        """
         return self._embedder.space
 
     def _recorded_space(self) -> EmbeddingSpace:
-        """The store's space; the first write of a store records it."""
+        """The store's space; the first write whose embedder answers records it."""
         if self._space is None:
             recorded = self._stores.spaces.record_space(self._embedder.space)
             check_space(recorded, self._embedder.space)

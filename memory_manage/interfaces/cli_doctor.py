@@ -3,7 +3,7 @@
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +18,9 @@ from memory_tool.settings import load_settings
 FREE_GIB_MIN: Final = 2
 """PostgreSQL's log grows to 1 GiB before it is recycled, and a rebuilt index stands beside the old
 one until it is verified."""
+
+_WELL: Final = "ok"
+"""What ``health()`` says of a part that is well."""
 
 _GIB: Final = 2**30
 
@@ -121,20 +124,59 @@ def _stores(store: StoreOptions, folder: Path) -> Iterator[Check]:
     where = [f"{health.where[name]}" for name in ("records", "keywords", "vectors", "embedder")]
     yield Check(name="store", said=", ".join(where))
     for name, said in health.stores.items():
-        if said == "ok":
+        if said == _WELL:
             yield Check(name=name, said=said)
         else:
             corrupt = said.startswith(Corrupt.__name__)
             status = status_of(Corrupt() if corrupt else Unavailable())
-            yield Check(name=name, said=said, fix=_FIXES[name].format(folder=folder), status=status)
+            fix = remedy(name, health.stores, where=health.where, folder=folder)
+            yield Check(name=name, said=said, fix=fix, status=status)
 
+
+def remedy(name: str, stores: Mapping[str, str], *, where: Mapping[str, str], folder: Path) -> str:
+    """What to do about a part of ``health()`` that said something else than ``ok``.
+
+    Args:
+        name: The part.
+        stores: What each part said: ``ok``, or class and message of its error.
+        where: What is in use, as ``health()`` says it.
+        folder: The data folder.
+    """
+    said = stores[name]
+    if name == "embedder" and said.startswith(SpaceMismatch.__name__):
+        return _fix(SpaceMismatch())
+    if name not in _INDEXES:
+        return _FIXES[name]
+    part, embedded = _INDEXES[name]
+    if stores["records"] != _WELL:
+        return "see to the records first: they say which state of the index is read"
+    corrupt = said.startswith(Corrupt.__name__)
+    if where[part] != embedded:
+        return _REBUILD if corrupt else _SERVER.format(where=where[part])
+    return (_REMOVE if corrupt else _READABLE).format(path=folder / part)
+
+
+_INDEXES: Final = {"keyword index": ("keywords", "Tantivy"), "vector index": ("vectors", "FAISS")}
+"""The name in ``where`` and below the data folder, and what is in that folder."""
+
+_REMOVE: Final = (
+    "end all processes that use the store and remove '{path}': it is built again from PostgreSQL,"
+    " nothing is lost"
+)
+_READABLE: Final = (
+    "see that '{path}' belongs to this user and that its disk has room; if so, end all processes"
+    " that use the store and remove it: it is built again from PostgreSQL, nothing is lost"
+)
+_REBUILD: Final = (
+    "threefold rebuild --full --again: it is built again from PostgreSQL, nothing is lost"
+)
+_SERVER: Final = (
+    "see that {where} runs and that address, user and certificate are right; searches read"
+    " PostgreSQL until then, and the index catches up by itself"
+)
 
 _FIXES: Final = {
     "records": "see that PostgreSQL runs and that its address and its roles are right",
-    "keyword index": "end all processes that use the store and remove '{folder}/keywords':"
-    " it is built again from PostgreSQL, nothing is lost",
-    "vector index": "end all processes that use the store and remove '{folder}/vectors':"
-    " it is built again from PostgreSQL, nothing is lost",
     "embedder": "see that the model is installed or its server answers; until then memories are"
     " stored without a vector and found by their words",
 }

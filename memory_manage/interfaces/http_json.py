@@ -1,6 +1,7 @@
 """JSON in and out, strictly: no NaN, no name twice, no deep nesting, no half characters."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -92,13 +93,18 @@ def strict_json(raw: bytes) -> object:
     """The document that the bytes are.
 
     Raises:
-        InputError: They are no JSON; or it holds NaN or infinity, a name twice in one object, or is
-            nested deeper than 32 levels.
+        InputError: They are no JSON; or it holds NaN, infinity or a number too large for a float,
+            a name twice in one object, or is nested deeper than 32 levels.
         InvalidText: They are no UTF-8, or a text holds half of a surrogate pair.
     """
     try:
         text = raw.decode()
-        document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_each_once)
+        document = json.loads(
+            text,
+            parse_constant=_no_number,
+            parse_float=_finite,
+            object_pairs_hook=_each_once,
+        )
     except UnicodeDecodeError as error:
         message = "the body is not in UTF-8"
         raise InvalidText(message) from error
@@ -119,6 +125,14 @@ _TOO_DEEP: Final = f"the body is nested deeper than {DEPTH_MAX} levels"
 def _no_number(name: str) -> float:
     message = f"{name} is no number of JSON"
     raise InputError(message)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        message = "a number is too large"
+        raise InputError(message)
+    return number
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,8 @@ _SPECIAL_TOKENS: Final = 2
 """Start and end of a text, as BERT and its kin have them; servers refuse one token too many."""
 
 QUERY_SECONDS: Final = 2.0
-"""Longest wait for the embedding of a question: a search goes on by words after it."""
+"""Longest wait for the embedding of a question: a search goes on by words after it. And for the
+dimension, without which a store is opened as well."""
 
 _CODE: Final = re.compile(r"[\w.-]{1,64}")
 
@@ -81,7 +82,7 @@ class OpenAIEmbedder:
         """
         with self._lock:
             if self._dimension is None:
-                (row,) = self._request(["dimension"], seconds=self._seconds)
+                (row,) = self._request(["dimension"], seconds=min(self._seconds, QUERY_SECONDS))
                 self._dimension = unit_vectors([row], count=1, dimension=len(row)).size
         return EmbeddingSpace(
             model=self._card.name,

@@ -61,7 +61,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-_PATIENCE: Final[dict[str, Any]] = {
+PATIENCE: Final[dict[str, Any]] = {
     "connect_timeout": 5,
     "tcp_user_timeout": 10_000,
     "keepalives_idle": 5,
@@ -101,7 +101,7 @@ class PostgresPool:
             kwargs={
                 "autocommit": True,
                 "prepare_threshold": None if pooled else 1,
-                **_PATIENCE,
+                **PATIENCE,
             },
             check=ConnectionPool.check_connection if pooled else None,
         )
@@ -117,7 +117,7 @@ class PostgresPool:
         # A connection of its own: the pool would say that it waited, not why it waited in vain.
         with (
             translated(),
-            psycopg.connect(self._conninfo, **_PATIENCE) as connection,
+            psycopg.connect(self._conninfo, **PATIENCE) as connection,
         ):
             version = connection.info.server_version
             powerful = connection.execute(

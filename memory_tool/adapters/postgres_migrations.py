@@ -7,7 +7,7 @@ from typing import Final
 
 import psycopg
 
-from memory_tool.adapters.postgres_connection import translated
+from memory_tool.adapters.postgres_connection import PATIENCE, translated
 from memory_tool.errors import Corrupt
 
 _LOCK: Final = 7_337_301_845
@@ -68,7 +68,7 @@ def migrate(
     wanted = shipped_migrations() if migrations is None else migrations
     with (
         translated(),
-        psycopg.connect(conninfo) as connection,
+        psycopg.connect(conninfo, **PATIENCE) as connection,
         connection.transaction(),
     ):
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
@@ -92,7 +92,7 @@ def check_schema(conninfo: str) -> None:
         Corrupt: It has another one; names the command that brings it up to date.
     """
     wanted = shipped_migrations()
-    with translated(), psycopg.connect(conninfo) as connection:
+    with translated(), psycopg.connect(conninfo, **PATIENCE) as connection:
         try:
             done = _history(connection)
         except psycopg.errors.InsufficientPrivilege:

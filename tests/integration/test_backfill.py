@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from memory_manage.bootstrap import Parts
 from memory_manage.manager import MemoryManage
@@ -12,6 +13,8 @@ from memory_tool.errors import Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.model import Vector
 from memory_tool.settings import load_settings
+
+PATIENCE_SECONDS: Final = 60.0
 
 
 class MoodyEmbedder(HashingEmbedder):
@@ -29,7 +32,7 @@ class MoodyEmbedder(HashingEmbedder):
 def test_missing_vectors_are_made_up_for(tmp_path: Path) -> None:
     """The write is acknowledged without a vector, says so, and gets one when the model is back."""
     embedder = MoodyEmbedder()
-    settings = load_settings({"data_dir": tmp_path / "data"}, environment={})
+    settings = load_settings({"data_dir": tmp_path / "data", "applying": False}, environment={})
     with open_tool(settings, Given(embedder=embedder)) as tool:
         mine = MemoryManage(Parts(tool=tool)).scoped(user_id="u")
         embedder.is_down = True

@@ -1,6 +1,7 @@
 """Migrations: once each, in order, by one process at a time, never backwards."""
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from memory_tool.adapters.postgres_migrations import (
     shipped_migrations,
 )
 from memory_tool.adapters.postgres_server import Role
-from memory_tool.errors import Corrupt
+from memory_tool.errors import Corrupt, Unavailable
 from tests.services.postgres import Database, Server
 
 FIRST = Migration(number=1, name="0001_first", sql="CREATE TABLE first (); SELECT '100%';")
@@ -47,6 +48,17 @@ def test_four_at_once_apply_each_migration_once(owner: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         applied = [one for done in pool.map(lambda _: migrate(owner), range(4)) for one in done]
     assert sorted(applied, key=lambda one: one.number) == list(shipped_migrations())
+
+
+@pytest.mark.parametrize("connect", [migrate, check_schema])
+def test_nobody_waits_forever_for_a_silent_host(connect: Callable[[str], object]) -> None:
+    """A host that takes a connection and says nothing would hang every start without a word."""
+    with ThreadPoolExecutor(1) as pool, socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        waiting = pool.submit(connect, f"host=127.0.0.1 port={port} user=u dbname=d")
+        # Were it to wait, the end of this block would let it go.
+        with pytest.raises(Unavailable):
+            waiting.result(timeout=60)
 
 
 def test_only_what_is_missing_is_applied(blank: Database, owner: str) -> None:

@@ -103,6 +103,17 @@ class Site:
         return held == self.rows()
 
 
+def test_one_connection_is_enough_to_bring_indexes_forward(site: Site) -> None:
+    """Reading changes holds a connection while their mark is committed on a second one."""
+    settings = load_settings({**site.settings("web"), "pool_size": 1}, environment={})
+    with open_tool(settings) as tool:
+        tool.store(ANNA, [NewMemory(content="tea")])
+        assert tool.apply_now()
+        assert tool.stores.figures is not None
+        for target in (tool.stores.keyword_index.target, tool.stores.vector_index.target):
+            assert tool.stores.figures.lag(target).rows == 0
+
+
 @pytest.fixture
 def site(database: Database, tmp_path: Path) -> Site:
     """A fresh one."""

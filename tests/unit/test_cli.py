@@ -15,7 +15,7 @@ import typer
 from rich.cells import cell_len
 
 from memory_manage.interfaces import cli
-from memory_manage.interfaces.cli_doctor import Check, worst_status
+from memory_manage.interfaces.cli_doctor import Check, remedy, worst_status
 from memory_manage.interfaces.cli_errors import BUG, error_line, status_of
 from memory_manage.interfaces.cli_groups import with_groups
 from memory_manage.interfaces.cli_options import NewMemoryOptions, ScopeOptions
@@ -305,6 +305,27 @@ def test_the_doctor_reports_the_worst_failure() -> None:
     assert worst_status([well, full, corrupt, well]) == 5
     assert worst_status([well]) == 0
     assert not full.ok
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("keyword index", "keywords"), ("vector index", "vectors")]
+)
+def test_the_doctor_sends_nobody_to_the_wrong_place(name: str, part: str) -> None:
+    """Who removes a folder for an index of a server, or while records are down, mends nothing."""
+    folder = Path("/data")
+    server = dict.fromkeys(("keywords", "vectors"), "Elasticsearch at es:9200")
+    embedded = {"keywords": "Tantivy", "vectors": "FAISS"}
+
+    def fix(said: str, where: dict[str, str], *, records: str = "ok") -> str:
+        return remedy(name, {"records": records, name: said}, where=where, folder=folder)
+
+    assert f"remove '/data/{part}'" in fix("Corrupt: damaged", embedded)
+    assert f"'/data/{part}' belongs to this user" in fix("Unavailable: no room", embedded)
+    assert "threefold rebuild --full" in fix("Corrupt: damaged", server)
+    assert "Elasticsearch at es:9200 runs" in fix("Unavailable: it can't be reached", server)
+    assert "/data" not in fix("Corrupt: damaged", server) + fix("Unavailable: gone", server)
+    for where in (server, embedded):
+        assert "records first" in fix("unknown", where, records="Unavailable: gone")
 
 
 def test_the_story_is_worth_telling() -> None:

@@ -123,6 +123,8 @@ def test_an_error_says_what_else_is_known() -> None:
         b"{} {}",
         b'{"a": NaN}',
         b'{"a": -Infinity}',
+        b'{"a": 1e999}',
+        b'{"a": [-1.5e309]}',
         b'{"a": 1, "a": 2}',
         b'{"a": {"b": 1, "b": 1}}',
         b'{"a": ' + b"9" * 5000 + b"}",
