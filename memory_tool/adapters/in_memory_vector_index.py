@@ -23,7 +23,7 @@ from memory_tool.ports import VectorIndex, VectorView
 from memory_tool.query import Candidate
 from memory_tool.unit_vectors import check_unit
 
-PATIENCE: Final = Patience(rows=5000, seconds=3600)
+PATIENCE: Final = Patience(rows=5000, seconds=3600, batch=10_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ def test_a_server_that_is_not_there_is_unavailable(own_store: OwnStore) -> None:
         {"scope_requires": ["planet"]},
         {"database_url": "no://address"},
         {"retry_attempts": "many"},
-        {"elasticsearch_url": "http://127.0.0.1:1"},
+        {"elasticsearch_url": "nonsense"},
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from memory_tool.index_jobs import background
+from memory_tool.index_jobs import agenda
 from tests.acceptance.asking import texts
 from tests.contract.embedding_server import EmbeddingServer, Reply, Request, refusal
 from tests.fault.outage import LONG, Outage, outage_of
@@ -32,8 +32,9 @@ def opened(
     record_property: Callable[[str, object], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Opener:
-    """Opens a memory whose embedder is that server, and who looks for gaps each second."""
-    monkeypatch.setattr(background, "CHORE_SECONDS", 1.0)
+    """Opens a memory whose embedder is that server, and who looks for open jobs each second."""
+    monkeypatch.setattr(agenda, "OFFER_SECONDS", 1.0)
+    monkeypatch.setattr(agenda, "LOOK_SECONDS", 1.0)
 
     def open_it(name: str) -> AbstractContextManager[Outage]:
         return outage_of(
@@ -57,6 +58,7 @@ def missing_from_vectors(outage: Outage) -> int:
     return len(outage.journal.living) - len(texts(answer))
 
 
+@LONG
 def test_an_embedder_that_refuses(opened: Opener, server: EmbeddingServer) -> None:
     """Words find all the same; memories get their vectors when it is back, without any call."""
     with opened("embedder answers 503") as outage:

@@ -42,8 +42,8 @@ def explained(database: Database, role: Role) -> Iterator[None]:
         admin.execute(sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL").format(*names))
 
 
-def heard_plans(connection: psycopg.Connection[Any]) -> list[Plan]:
-    """A list that grows with every statement that this connection runs from now on."""
+def heard_plans(*connections: psycopg.Connection[Any]) -> list[Plan]:
+    """A list that grows with every statement that these connections run from now on."""
     plans: list[Plan] = []
 
     def hear(notice: psycopg.errors.Diagnostic) -> None:
@@ -51,7 +51,8 @@ def heard_plans(connection: psycopg.Connection[Any]) -> list[Plan]:
         if found:
             plans.append(json.loads(text))
 
-    connection.add_notice_handler(hear)
+    for connection in connections:
+        connection.add_notice_handler(hear)
     return plans
 
 

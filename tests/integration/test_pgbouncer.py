@@ -10,7 +10,7 @@ from memory_manage.manager import MemoryManage
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.scope import Scope
 from tests.acceptance.opening import OwnStore, passable_folder
-from tests.contract.change_log import ChangeLogContract
+from tests.contract.change_log import ChangeLogContract, read
 from tests.contract.record_reader import RecordReaderContract
 from tests.contract.record_snapshot import SnapshotContract
 from tests.contract.record_store import RecordStoreContract
@@ -63,6 +63,14 @@ class TestPooledRecordReader(BehindPgBouncer, RecordReaderContract):
 
 class TestPooledChangeLog(BehindPgBouncer, ChangeLogContract):
     """What appliers read, by a cursor of the server that lives as long as its transaction."""
+
+    def test_threads_may_read_at_once(self, truth: Truth) -> None:
+        """A batch takes two connections, so of three one batch at a time leaves one for looks."""
+        truth.add(*(f"note {number}" for number in range(20)))
+        with ThreadPoolExecutor(4) as pool:
+            size = pool.submit(lambda: len(read(truth, "vector")[0]))
+            pending = set(pool.map(lambda _: truth.log.pending({}), range(8)))
+        assert (size.result(), pending) == (20, {20})
 
 
 def clients_and_servers(bouncer: PgBouncer, database: Database, *, user: str) -> tuple[int, int]:

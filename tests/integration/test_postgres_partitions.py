@@ -61,10 +61,10 @@ def filled(database: Database) -> Database:
 
 @contextmanager
 def heard(database: Database, role: Role) -> Iterator[tuple[PostgresPool, list[Plan]]]:
-    """A pool of one connection, and the plans of all that it runs."""
-    with explained(database, role), database.pool(role, size=1) as pool:
-        with pool.connection() as connection:
-            plans = heard_plans(connection)
+    """A pool of two connections, which a batch needs, and the plans of all that they run."""
+    with explained(database, role), database.pool(role, size=2) as pool:
+        with pool.connection() as one, pool.connection() as another:
+            plans = heard_plans(one, another)
         yield pool, plans
 
 

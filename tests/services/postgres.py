@@ -49,7 +49,10 @@ class Database:
     @contextmanager
     def connection(self, role: str) -> Iterator[psycopg.Connection]:
         """A connection of a role, in autocommit mode."""
-        with psycopg.connect(self.conninfo(role), autocommit=True) as connection:
+        # Behind a pooler a prepared statement would stay with the next client.
+        with psycopg.connect(
+            self.conninfo(role), autocommit=True, prepare_threshold=None
+        ) as connection:
             yield connection
 
     @contextmanager
