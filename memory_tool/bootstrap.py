@@ -118,7 +118,9 @@ def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | N
     if truth.following is None or truth.figures is None:
         message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
         raise SettingsError(message)
-    return ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
+    server = ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
+    server.check()
+    return server
 
 
 def _joined(

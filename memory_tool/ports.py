@@ -112,8 +112,11 @@ class RecordSnapshot(Protocol):
         ...
 
     @property
-    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]]:
-        """For each target of ``letters_of``, the rows that it can't take, as they are now."""
+    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]] | None:
+        """For each target of ``letters_of``, the rows that it can't take, as they are now.
+
+        ``None`` when there are too many.
+        """
         ...
 
     def outlines(self, keys: Sequence[RowKey], condition: Filter) -> Mapping[MemoryId, Outline]:
@@ -257,7 +260,7 @@ class KeywordView(Protocol):
 
     @property
     def remote(self) -> bool:
-        """Whether a server answers, which may refuse rows: dead letters."""
+        """Whether a server answers: as late as the network likes, and it may refuse rows."""
         ...
 
     @property

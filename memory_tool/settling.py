@@ -82,6 +82,8 @@ class Settling:
     ) -> ArmAnswer:
         opened, asked = self._opened, self._asked
         reason = opened.reasons.get(arm) or (_BEHIND if states is None else None)
+        if reason is None and self._snapshot.undelivered is None:
+            reason = "the index can't take too many rows"
         if arm not in asked.arms:
             return ArmAnswer(candidates=())
         if arm is Arm.VECTOR:
@@ -95,7 +97,7 @@ class Settling:
         return keywords_from_truth(asked, self._snapshot, reason=reason or _BEHIND)
 
     def _newer(self, arm: Arm, states: States) -> Newer:
-        refused = self._snapshot.undelivered.get(self._targets[arm], ())
+        refused = (self._snapshot.undelivered or {}).get(self._targets[arm], ())
         by_namespace = groupby(refused, key=attrgetter("ns_id"))
         return Newer(
             states=states,

@@ -80,7 +80,7 @@ class PostgresSnapshot(Snapshot):
                 {
                     "ns_ids": self._ns_ids,
                     "targets": list(opening.letters_of),
-                    "bound": UNDELIVERED,
+                    "bound": UNDELIVERED + 1,
                 },
                 binary=True,
             )
@@ -109,7 +109,7 @@ class PostgresSnapshot(Snapshot):
         return self._overlay
 
     @property
-    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]]:
+    def undelivered(self) -> Mapping[str, tuple[OverlayRow, ...]] | None:
         """See :attr:`memory_tool.ports.RecordSnapshot.undelivered`."""
         return self._undelivered
 
@@ -216,7 +216,9 @@ def _overlay(records: Sequence[Record]) -> tuple[OverlayRow, ...]:
     return tuple(_overlay_row(list(group)) for _, group in by_memory)
 
 
-def _by_target(records: Sequence[Record]) -> Mapping[str, tuple[OverlayRow, ...]]:
+def _by_target(records: Sequence[Record]) -> Mapping[str, tuple[OverlayRow, ...]] | None:
+    if len(records) > UNDELIVERED:
+        return None
     return {
         target: _overlay([record[1:] for record in group])
         for target, group in groupby(records, key=itemgetter(0))

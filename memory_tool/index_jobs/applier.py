@@ -95,9 +95,6 @@ class Applier:
             may_go_on: Asked before each batch: a lease may have been lost, or the process be about
                 to end.
 
-        ``may_go_on`` is asked before each batch: a lease may have been lost, or the process be
-        about to end.
-
         Raises:
             ThreefoldError: With ``force``: what the first of the targets failed with.
         """

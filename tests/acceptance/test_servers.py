@@ -3,10 +3,13 @@
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from memory_manage.manager import MemoryManage
+from memory_tool.errors import SettingsError
 from tests.acceptance.asking import MODES, found, ids, seen, texts
 from tests.acceptance.opening import OwnStore
 
@@ -91,6 +94,21 @@ def test_another_host_sees_every_write(server_store: OwnStore) -> None:
         here.delete(first, user_id="u")
         answer = there.call("search", "letter", user_id="u", threshold=0.0)
         assert [item["memory"] for item in answer["results"]] == ["a letter from there"]
+
+
+def test_what_is_no_elasticsearch_is_told_when_the_store_is_opened(own_store: OwnStore) -> None:
+    """A wrong address must not look like an outage that will pass."""
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        pool.submit(server.serve_forever)
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            with pytest.raises(SettingsError, match="no Elasticsearch"):
+                own_store.open(elasticsearch_url=url)
+        finally:
+            server.shutdown()
 
 
 def test_reopening_goes_on_where_it_was(server_store: OwnStore) -> None:
