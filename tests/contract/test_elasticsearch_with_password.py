@@ -5,10 +5,7 @@ import pytest
 # Modules, not classes: those would be collected here once more.
 from tests.contract import test_elasticsearch_keyword_index as keyword
 from tests.contract import test_elasticsearch_vector_index as vector
-from tests.fault.outage import LONG
 from tests.services.elasticsearch import ElasticsearchServer
-
-pytestmark = LONG
 
 
 @pytest.fixture(scope="module")

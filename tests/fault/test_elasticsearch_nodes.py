@@ -8,9 +8,8 @@ from tests.services.elasticsearch_nodes import ElasticsearchCluster, Elasticsear
 
 Report = Callable[[str, object], None]
 
-pytestmark = LONG
 
-
+@LONG
 def test_a_server_that_is_stopped_and_started(
     elasticsearch_node: ElasticsearchNode, folder: Path, database_url: str, record_property: Report
 ) -> None:
@@ -32,6 +31,7 @@ def test_a_server_that_is_stopped_and_started(
         assert outage.events.counts["index_created"] == 2
 
 
+@LONG
 def test_a_server_that_is_killed_and_started(
     elasticsearch_node: ElasticsearchNode, folder: Path, database_url: str, record_property: Report
 ) -> None:
@@ -53,6 +53,7 @@ def test_a_server_that_is_killed_and_started(
         assert outage.events.counts["index_created"] == 2
 
 
+@LONG
 def test_a_server_that_is_suspended_and_resumed(
     elasticsearch_node: ElasticsearchNode, folder: Path, database_url: str, record_property: Report
 ) -> None:
