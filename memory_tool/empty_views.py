@@ -8,8 +8,8 @@ from memory_tool.ports import KeywordView, VectorView
 from memory_tool.query import Candidate
 
 
-class EmptyKeywordView(KeywordView):
-    """See :class:`memory_tool.ports.KeywordView`."""
+class _Empty:
+    """What both kinds of view say of themselves."""
 
     @property
     def remote(self) -> bool:
@@ -24,6 +24,10 @@ class EmptyKeywordView(KeywordView):
     def clock(self, ns_id: int) -> int:  # noqa: ARG002 - the port's signature
         """0."""
         return 0
+
+
+class EmptyKeywordView(_Empty, KeywordView):
+    """See :class:`memory_tool.ports.KeywordView`."""
 
     def search(
         self,
@@ -41,22 +45,8 @@ class EmptyKeywordView(KeywordView):
         return {"": 0}
 
 
-class EmptyVectorView(VectorView):
+class EmptyVectorView(_Empty, VectorView):
     """See :class:`memory_tool.ports.VectorView`."""
-
-    @property
-    def remote(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def mark(self) -> str | None:
-        """``None``."""
-        return None
-
-    def clock(self, ns_id: int) -> int:  # noqa: ARG002 - the port's signature
-        """0."""
-        return 0
 
     def search(
         self,

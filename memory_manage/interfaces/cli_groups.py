@@ -43,7 +43,7 @@ def with_groups(command: Command) -> Command:
         )
     ]
     # Set by inspect's own protocol, which type checkers don't know.
-    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # inspect reads it, the stubs of functions lack it
     return spread
 
 

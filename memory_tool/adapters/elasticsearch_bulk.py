@@ -119,7 +119,7 @@ def _send(
     except Corrupt as error:
         message = f"a bulk was refused as a whole: {error}"
         raise Corrupt(message) from error
-    return list(_inspected(answer["items"], lines))
+    return _refused(answer["items"], lines)
 
 
 def _halves(
@@ -135,7 +135,7 @@ def _halves(
     ]
 
 
-def _inspected(items: Iterable[Mapping[str, Any]], lines: list[_Line]) -> Iterator[DeadLetter]:
+def _refused(items: Iterable[Mapping[str, Any]], lines: list[_Line]) -> list[DeadLetter]:
     """Which documents were refused for good. A bulk is a success even if every item failed."""
     refused: list[DeadLetter] = []
     for item, line in zip(items, lines, strict=True):
@@ -150,7 +150,7 @@ def _inspected(items: Iterable[Mapping[str, Any]], lines: list[_Line]) -> Iterat
             raise Corrupt(message)
         if status >= HTTPStatus.MULTIPLE_CHOICES and status != _KNOWN:
             refused.append(_letter(line.document, f"{status} {kind_of_error(outcome)}"))
-    yield from refused
+    return refused
 
 
 def _letter(document: Document, reason: str) -> DeadLetter:

@@ -36,6 +36,9 @@ PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 REFUSED: Final = frozenset({401, 403})
 
+_TOO_OLD: Final = "media_type_header_exception"
+"""What a server says to a client of a later major version."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
@@ -74,12 +77,12 @@ def translated() -> Iterator[None]:
         yield
     except ThreefoldError:
         raise
-    except ApiError as error:
-        raise refusal(error.meta.status, error.body) from error
     except UnsupportedProductError as error:
-        # A proxy's page, for instance: it says nothing of any index.
+        # A kind of ApiError. A proxy's page, for instance: it says nothing of any index.
         message = "what answers there is no Elasticsearch"
         raise Unavailable(message, store=STORE) from error
+    except ApiError as error:
+        raise refusal(error.meta.status, error.body) from error
     except TlsError as error:
         message = f"Elasticsearch's certificate is not trusted: {_first_line(error)}"
         raise Unavailable(message, store=STORE) from error
@@ -99,7 +102,7 @@ def refusal(status: int, answer: object) -> ThreefoldError:
     if status in PASSING or not isinstance(answer, Mapping):
         return Unavailable(f"Elasticsearch can't answer now ({status})", store=STORE)
     kind = kind_of_error(answer)
-    if kind == "media_type_header_exception":
+    if kind == _TOO_OLD:
         message = "the Elasticsearch client is newer than the server: pip install 'elasticsearch<9'"
         return Unavailable(message, store=STORE)
     if kind == "index_not_found_exception" or answer.get("found") is False:
@@ -166,17 +169,15 @@ class ElasticsearchConnection:
             Unavailable: Nobody answers now.
         """
         try:
-            self.client.info()
-        except UnsupportedProductError as error:
-            message = "elasticsearch_url: what answers there is no Elasticsearch"
-            raise SettingsError(message) from error
-        except ApiError as error:
-            if kind_of_error(error.body) == "media_type_header_exception":
-                raise SettingsError(str(refusal(error.meta.status, error.body))) from error
-            raise refusal(error.meta.status, error.body) from error
-        except TransportError as error:
-            message = f"Elasticsearch can't be reached: {_first_line(error)}"
-            raise Unavailable(message, store=STORE) from error
+            with translated():
+                self.client.info()
+        except Unavailable as error:
+            cause = error.__cause__
+            too_old = isinstance(cause, ApiError) and kind_of_error(cause.body) == _TOO_OLD
+            if too_old or isinstance(cause, UnsupportedProductError):
+                message = f"elasticsearch_url: {error}"
+                raise SettingsError(message) from error
+            raise
 
     def search_in_turn(self, searches: Sequence[Search]) -> tuple[Body, ...]:
         """The answer to each of several searches in one request, one begun when the last has ended.

@@ -132,13 +132,14 @@ class ElasticsearchTarget(IndexTarget):
         with self._applying:
             if self._anew:
                 return _NOTHING
-            generation = self._writable()
+            pointer = self._log.pointer(self._name)
+            generation = self._writable(pointer)
             if generation is None:
                 return _NOTHING
             control = self._control(generation)
             # Whoever built it may have died before the switch, with nothing left to apply.
-            self._publish_if_caught_up(generation, control)
-            self._forget_older()
+            self._publish_if_caught_up(generation, control, pointer=pointer)
+            self._forget_older(pointer)
             return TargetBase(mark=control.stamp.mark, clocks=control.clocks)
 
     def reset(self) -> None:
@@ -175,16 +176,21 @@ class ElasticsearchTarget(IndexTarget):
                 clocks=batch.clocks,
             )
             self._publish_if_caught_up(
-                standing.generation, read_control(self._connection, standing.generation.index)
+                standing.generation,
+                replace(standing.control, clocks={**standing.control.clocks, **batch.clocks}),
+                pointer=self._log.pointer(self._name),
             )
         log.note_progress(self._name, batch.clocks)
 
     # ── Where it stands ──
 
-    def _writable(self) -> Generation | None:
+    def _read(self, pointer: Pointer | None) -> Generation | None:
+        """The generation that searches read."""
+        return self._generations.named(pointer.locator) if pointer else None
+
+    def _writable(self, pointer: Pointer | None) -> Generation | None:
         """The generation that a batch goes to: one being built, else the one that is read."""
-        pointer = self._pointer()
-        read = self._generations.named(pointer.locator) if pointer else None
+        read = self._read(pointer)
         if self._standing is not None and (
             read is None or self._standing.generation.number >= read.number
         ):
@@ -232,16 +238,12 @@ class ElasticsearchTarget(IndexTarget):
         self._looked_at = time.monotonic()
         return True
 
-    def _forget_older(self) -> None:
+    def _forget_older(self, pointer: Pointer | None) -> None:
         """What was deleted since must not stay in an index that nobody reads."""
-        pointer = self._pointer()
-        read = self._generations.named(pointer.locator) if pointer else None
+        read = self._read(pointer)
         if read is not None and time.monotonic() - self._forgot_at > FORGET_SECONDS:
             self._forgot_at = time.monotonic()
             self._generations.remove_older(read, hours=KEPT_HOURS)
-
-    def _pointer(self) -> Pointer | None:
-        return self._log.pointer(self._name)
 
     @contextlib.contextmanager
     def _minding_others(self) -> Iterator[None]:
@@ -250,8 +252,7 @@ class ElasticsearchTarget(IndexTarget):
         try:
             yield
         except Corrupt as error:
-            pointer = self._pointer()
-            read = self._generations.named(pointer.locator) if pointer else None
+            read = self._read(self._log.pointer(self._name))
             if standing is None or read is None or read.number <= standing.generation.number:
                 raise
             message = "another process built a newer index"
@@ -267,11 +268,12 @@ class ElasticsearchTarget(IndexTarget):
         write_stamp(self._connection, generation.alias, stamp=stamp, place=stamp_place(control))
         # From here on it is found again by its mark: whatever fails now, nothing starts anew.
         self._anew = False
-        return _Standing(generation=generation, control=control)
+        return _Standing(generation=generation, control=replace(control, stamp=stamp))
 
     def _found_or_made(self, batch: ChangeBatch) -> tuple[Generation, Control]:
         wanted = definition(self._layout, batch.space)
-        generation = None if self._anew else self._writable()
+        pointer = self._log.pointer(self._name)
+        generation = None if self._anew else self._writable(pointer)
         if generation is not None:
             control = self._control(generation)
             # A batch may come twice: then the index stands on its mark already.
@@ -281,12 +283,11 @@ class ElasticsearchTarget(IndexTarget):
         elif batch.base_mark is not None:
             message = "the index that the batch builds upon is gone"
             raise ForeignHistory(message)
-        return self._made(batch, wanted)
+        return self._made(batch, wanted, above=pointer.generation if pointer else 0)
 
-    def _made(self, batch: ChangeBatch, wanted: Body) -> tuple[Generation, Control]:
+    def _made(self, batch: ChangeBatch, wanted: Body, *, above: int) -> tuple[Generation, Control]:
         """A new generation, with a stamp that names no batch yet."""
-        pointer = self._pointer()
-        generation = self._generations.create(wanted, above=pointer.generation if pointer else 0)
+        generation = self._generations.create(wanted, above=above)
         logger().info("index_created", target=self._name, index=generation.index)
         stamp = Stamp(
             mark=None,
@@ -346,8 +347,9 @@ class ElasticsearchTarget(IndexTarget):
 
     # ── Which generation is read ──
 
-    def _publish_if_caught_up(self, generation: Generation, control: Control) -> None:
-        pointer = self._pointer()
+    def _publish_if_caught_up(
+        self, generation: Generation, control: Control, *, pointer: Pointer | None
+    ) -> None:
         if pointer is not None and pointer.locator == generation.index:
             return
         mark = control.stamp.mark

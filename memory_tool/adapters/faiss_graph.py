@@ -188,11 +188,11 @@ def _walk(
 
 
 def _parameters(ef: int, alive: NDArray[np.bool_] | None) -> faiss.SearchParameters:
-    parameters = faiss.SearchParametersHNSW(efSearch=ef)  # type: ignore[attr-defined]  # no stub
+    parameters = faiss.SearchParametersHNSW(efSearch=ef)  # type: ignore[attr-defined] # missing in the stubs
     if alive is not None:
         bits = np.packbits(alive, bitorder="little")
         # The stub is that of C++; the wrapper takes an array and keeps it.
-        parameters.sel = faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg, arg-type]
+        parameters.sel = faiss.IDSelectorBitmap(bits)  # type: ignore[call-arg, arg-type] # as said above
     return cast("faiss.SearchParameters", parameters)
 
 
