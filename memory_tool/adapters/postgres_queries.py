@@ -1,4 +1,4 @@
-"""The named statements of ``sql/queries.sql``, read once."""
+"""The named statements of ``sql/queries*.sql``, read once."""
 
 import functools
 import re
@@ -12,10 +12,17 @@ _COMMENT: Final = re.compile(r"^--.*\n", re.MULTILINE)
 
 @functools.cache
 def _statements() -> Mapping[str, str]:
-    folder = resources.files("memory_tool.adapters") / "sql"
-    parts = _NAME.split((folder / "queries.sql").read_text(encoding="utf-8"))
-    statements = zip(parts[1::2], parts[2::2], strict=True)
-    return {name: _COMMENT.sub("", text).strip() for name, text in statements}
+    statements: dict[str, str] = {}
+    for file in (resources.files("memory_tool.adapters") / "sql").iterdir():
+        if not file.name.startswith("queries"):
+            continue
+        parts = _NAME.split(file.read_text(encoding="utf-8"))
+        for name, text in zip(parts[1::2], parts[2::2], strict=True):
+            if name in statements:
+                message = f"two statements are named {name}"
+                raise ValueError(message)
+            statements[name] = _COMMENT.sub("", text).strip()
+    return statements
 
 
 def statement(name: str, **inserts: str) -> LiteralString:

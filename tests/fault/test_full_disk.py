@@ -1,20 +1,36 @@
 """The disk of the data folder fills up, with PostgreSQL elsewhere."""
 
+import contextlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.fault.outage import LONG, outage_of
 from tests.services.tmpfs import small_disk
 
+_PIECE: Final = 4096
+_ROUNDS: Final = 4
+_ROUND_SECONDS: Final = 0.3
+
 
 def fill(folder: Path, *, left: int) -> Path:
-    """A file that takes all the space but so many bytes."""
+    """A file that takes all the space but so many bytes.
+
+    Folds go on meanwhile and take and give back space of their own: so it is taken until there is
+    none, more than once, instead of trusting what was free a moment ago.
+    """
     path = folder / "filler"
-    state = os.statvfs(folder)
-    path.write_bytes(bytes(state.f_bavail * state.f_frsize - left))
+    with path.open("wb", buffering=0) as file:
+        for _ in range(_ROUNDS):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(_PIECE)):
+                    pass
+            time.sleep(_ROUND_SECONDS)
+    os.truncate(path, max(0, path.stat().st_size - left))
     return path
 
 
