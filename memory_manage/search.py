@@ -23,7 +23,7 @@ from memory_tool.query import EVERYTHING, Answer, Filter, Hit, Query
 from memory_tool.query import Found as FoundMemory
 from memory_tool.scope_words import ScopeWords
 from memory_tool.tool import MemoryTool
-from memory_tool.validation import check_embedding, check_query, check_time
+from memory_tool.validation import check_query, check_time
 
 LIMIT: Final = 5
 DEPTH: Final = 100
@@ -76,19 +76,14 @@ class Search:
             filter=self._condition,
             limit=self._reach,
             depth=max(DEPTH, 2 * self._reach),
-            vector=self._query_vector(),
+            vector=vector_of(self._options.get("query_embedding")),
+            space=self._options.get("space"),
         )
         answer = self._tool.search(query, self._rank)
         if answer.degraded and self._options.get("on_degraded") == "raise":
             message = "; ".join(map(str, answer.degraded))
             raise Degraded(message, store="search")
         return self._found(answer)
-
-    def _query_vector(self) -> Any:  # noqa: ANN401 - a vector or nothing
-        given = vector_of(self._options.get("query_embedding"))
-        if given is None:
-            return None
-        return check_embedding(given, self._tool.space, named=self._options.get("space"))
 
     def _rank(self, hits: Sequence[Hit], now: datetime) -> Sequence[Hit]:
         self._now = self._now or now.astimezone(UTC)

@@ -18,6 +18,7 @@ from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
@@ -25,6 +26,7 @@ from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
 from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
 from memory_tool.settings import Settings
+from memory_tool.space_ports import SpaceKeeper
 
 WORKER_POOL_MIN: Final = 8
 """Least size of the worker's pool, whatever ``pool_size`` says: an applier reads changes on one
@@ -58,6 +60,7 @@ class Truth:
     gaps: VectorGaps | None
     identity: str
     shown: str
+    keeper: SpaceKeeper | None
 
 
 def postgres_truth(
@@ -90,6 +93,7 @@ def postgres_truth(
         gaps=log,
         identity=log.identity(),
         shown=database.shown,
+        keeper=PostgresSpaces(worker),
     )
 
 
@@ -127,6 +131,7 @@ def given_truth(store: RecordStore) -> Truth:
         gaps=store if isinstance(store, VectorGaps) else None,
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
+        keeper=store if isinstance(store, SpaceKeeper) else None,
     )
 
 

@@ -13,6 +13,7 @@ from memory_manage.interfaces import (
     cli_demo,
     cli_memories,
     cli_rebuild,
+    cli_reembed,
     cli_serve,
     cli_upkeep,
     cli_worker,
@@ -40,6 +41,7 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "reembed": cli_reembed.reembed,
     "serve": cli_serve.serve,
 }
 

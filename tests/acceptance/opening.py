@@ -87,8 +87,9 @@ class OwnStore:
         return self.folder / name
 
     def index_folders(self) -> tuple[Path, Path]:
-        """Where the indexes of the first data folder lie."""
-        return self.data_dir() / "vectors", self.data_dir() / "keywords"
+        """Where the indexes of the first data folder lie; of vectors, those of its one space."""
+        vectors = self.data_dir() / "vectors"
+        return next(vectors.glob("*-*"), vectors), self.data_dir() / "keywords"
 
     def lose_indexes(self) -> None:
         """Delete every index folder."""
