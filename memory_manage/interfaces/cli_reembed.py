@@ -1,7 +1,6 @@
 """``threefold reembed``: change the embedding model of a store while it is in use."""
 
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,6 +13,8 @@ from memory_manage.interfaces.cli_worker import stopping
 from memory_tool.errors import InputError, SpaceMismatch, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memory_tool.assembly import ChangeOfModel
     from memory_tool.job_values import MayGoOn
     from memory_tool.space_values import KnownSpace
