@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memory_manage.calibration import UNKNOWN, Calibration, calibration_for
+from memory_manage.calibration import CALIBRATION, UNKNOWN, Calibration, calibration_for
 from memory_manage.cursors import (
     LIMIT_MAX,
     SearchCursor,
@@ -98,9 +98,10 @@ class Search:
 
     def _calibration(self) -> Calibration:
         try:
-            return calibration_for(self._tool.space.model)
+            return calibration_for(self._tool.space.model, self._tool.side(CALIBRATION))
         except Unavailable:
-            # No space is recorded, so there is no vector whose similarity would be judged.
+            # No space is recorded, so there is no vector whose similarity would be judged; or the
+            # store went away, which the search will tell.
             return UNKNOWN
 
     def _found(self, answer: Answer) -> Found:

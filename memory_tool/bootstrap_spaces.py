@@ -88,6 +88,7 @@ def _reembedding(stores: Stores, made: Made, *, keeper: SpaceKeeper) -> Reembedd
             lease=following.lease_of(_LEASE),
             side=made.side,
             batch=made.settings.embed_batch,
+            lease_seconds=made.settings.lease_seconds,
             behind=made.settings.overlay_rows,
         )
     )

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeVar
 
 from memory_tool.assembly import Shared, Stores, read_path_of, write_path_of
@@ -11,7 +12,7 @@ from memory_tool.embedding_cache import CachedEmbedder
 from memory_tool.errors import Unavailable
 from memory_tool.guarded_embedder import GuardedEmbedder
 from memory_tool.log import logger
-from memory_tool.model import EmbeddingSpace
+from memory_tool.model import EmbeddingSpace, Json
 from memory_tool.read_path import ReadPath
 from memory_tool.space_values import SpaceChanged
 from memory_tool.validation import check_space
@@ -32,6 +33,7 @@ class Joined:
     embedder: CachedEmbedder
     write: WritePath
     read: ReadPath
+    side: Callable[[str], Json]
 
 
 class Joining:
@@ -105,6 +107,8 @@ class Joining:
                 stores, self._shared, embedder=embedder, space=space, decide=self._decide
             ),
             read=read_path_of(stores, self._shared, embedder=embedder),
+            # It is made before its space becomes active, and then stays as it is.
+            side=cache(lambda name: stores.side(name, stores.space)),
         )
 
 

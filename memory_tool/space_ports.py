@@ -8,7 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from memory_tool.model import EmbeddingSpace, Json
 from memory_tool.port_values import RowKey, StoredVectors
-from memory_tool.space_values import FilledChunk, KnownSpace, Unembedded
+from memory_tool.ports import Embedder
+from memory_tool.space_values import EmbeddedText, FilledChunk, KnownSpace, Unembedded
 
 
 @runtime_checkable
@@ -102,8 +103,8 @@ class VectorSamples(Protocol):
         """Some stored vectors, of chunks taken at random."""
         ...
 
-    def neighbours(self, space: int, limit: int) -> StoredVectors:
-        """Vectors two by two: of chunks that follow each other in a memory, of turns in a talk."""
+    def texts(self, space: int, limit: int) -> tuple[EmbeddedText, ...]:
+        """The texts of some chunks taken at random, with their stored vectors."""
         ...
 
     def namespace(self, space: int, ns_id: int, *, limit: int) -> StoredVectors | None:
@@ -132,7 +133,9 @@ class SideStructure(Protocol):
         """Under which name its content is kept."""
         ...
 
-    def rebuild(self, space: KnownSpace, vectors: VectorSamples, *, shelf: SideShelf) -> None:
+    def rebuild(
+        self, space: KnownSpace, vectors: VectorSamples, *, embedder: Embedder, shelf: SideShelf
+    ) -> None:
         """Make it for a space that is about to become active. Doing it twice is harmless."""
         ...
 

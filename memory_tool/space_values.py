@@ -73,3 +73,11 @@ class FilledChunk:
     start: int
     stop: int
     vector: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedText:
+    """The text of a chunk and its stored vector."""
+
+    text: str
+    vector: Vector

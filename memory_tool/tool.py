@@ -96,6 +96,10 @@ class MemoryTool:
         """
         return self._joining.now.embedder.space
 
+    def side(self, name: str) -> Json:
+        """What the side structure of that name keeps for the space in use; ``None`` for nothing."""
+        return self._joining.now.side(name)
+
     def store_memory(
         self,
         memory_type: MemoryType | str | None,

@@ -21,7 +21,7 @@ from memory_tool.model import EmbeddingSpace, Json
 from memory_tool.port_values import StoredVectors
 from memory_tool.query import Candidate
 from memory_tool.space_ports import SpaceKeeper
-from memory_tool.space_values import FilledChunk, KnownSpace, Unembedded
+from memory_tool.space_values import EmbeddedText, FilledChunk, KnownSpace, Unembedded
 
 _PAGE: Final = 32
 """Memories read at once: each may be ten megabytes of text."""
@@ -177,11 +177,13 @@ class PostgresSpaces(SpaceKeeper):
         """See :meth:`memory_tool.space_ports.VectorSamples.sample`."""
         return _stored(self._sampled("sampled_vectors", space, limit=limit))
 
-    def neighbours(self, space: int, limit: int) -> StoredVectors:
-        """See :meth:`memory_tool.space_ports.VectorSamples.neighbours`."""
-        records = self._sampled("neighbouring_vectors", space, limit=limit)
-        pairs = ((record[:5], (record[0], *record[5:])) for record in records)
-        return _stored([one for pair in pairs for one in pair])
+    def texts(self, space: int, limit: int) -> tuple[EmbeddedText, ...]:
+        """See :meth:`memory_tool.space_ports.VectorSamples.texts`."""
+        records = self._sampled("sampled_texts", space, limit=limit)
+        return tuple(
+            EmbeddedText(text=text, vector=np.frombuffer(raw, HALF).astype(np.float32))
+            for text, raw in records
+        )
 
     def namespace(self, space: int, ns_id: int, *, limit: int) -> StoredVectors | None:
         """See :meth:`memory_tool.space_ports.VectorSamples.namespace`."""

@@ -47,6 +47,7 @@ class ReembedParts:
         lease: Whoever holds it is the only one at it, whichever period of the job it claimed.
         side: What is made anew for a space before it is searched.
         batch: Texts embedded in one call.
+        lease_seconds: How long the lease of one that died is waited for.
         behind: Most numbers that an index may miss when the space is switched to: searches fetch
             that much themselves.
     """
@@ -62,6 +63,7 @@ class ReembedParts:
     lease: Lease
     side: tuple[SideStructure, ...]
     batch: int
+    lease_seconds: float
     behind: int
 
 
@@ -103,6 +105,8 @@ class Reembedding:
 
     def run(self, may_go_on: MayGoOn, said: Said) -> bool:
         """Do what was begun, unless another process does; whether it was done here."""
+        if not self._waited(may_go_on):
+            return False
         self._said = said
         try:
             self._parts.agenda.offer(KIND, STORE)
@@ -117,6 +121,7 @@ class Reembedding:
             Unavailable: Another process is at it.
         """
         keeper = self._parts.keeper
+        self._waited(may_go_on)
         with self._alone():
             keeper.close_others()
             for ns_id in keeper.clocks():
@@ -128,6 +133,15 @@ class Reembedding:
         if count:
             logger().info("spaces_forgotten", spaces=count)
         return count
+
+    def _waited(self, may_go_on: MayGoOn) -> bool:
+        """Whether the lease was had: one who died keeps it for a while."""
+        end = time.monotonic() + 1.5 * self._parts.lease_seconds
+        while not self._parts.lease.try_acquire():
+            if not may_go_on() or time.monotonic() > end:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
 
     # ── The job ──
 
@@ -169,7 +183,9 @@ class Reembedding:
             left = parts.keeper.unready(coming.number, own=own, most=parts.behind)
             if not left:
                 for structure in parts.side:
-                    structure.rebuild(coming, parts.keeper, shelf=parts.keeper)
+                    structure.rebuild(
+                        coming, parts.keeper, embedder=parts.of(coming), shelf=parts.keeper
+                    )
                 # Once more, so that hardly a moment lies between this and the switch.
                 return filling.run(still, _nothing)
             if left != waiting:

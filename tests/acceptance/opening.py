@@ -135,6 +135,15 @@ class OwnStore:
             self._command(arguments, name), capture_output=True, text=True, check=False
         )
 
+    def begun(self, *arguments: str, name: str = "one") -> "subprocess.Popen[str]":
+        """Start ``threefold`` on it, for a test that kills it or waits for it."""
+        return subprocess.Popen(
+            self._command(arguments, name),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
     @contextlib.contextmanager
     def worker(self, name: str = "one") -> "Iterator[subprocess.Popen[str]]":
         """A ``threefold worker`` that has said that it runs; ended at the end."""

@@ -178,31 +178,16 @@ ORDER BY random() LIMIT %(bound)s
 SELECT greatest(sum(c.reltuples), 0)::bigint FROM pg_class c
 JOIN pg_inherits i ON i.inhrelid = c.oid WHERE i.inhparent = 'threefold.chunk'::regclass
 
--- name: neighbouring_vectors
--- Vectors two by two: of a chunk and the one behind it, of a turn and the one before it.
-SELECT a.ns_id, a.hex, a.ordinal, a.vector_nseq, a.embedding,
-       b.hex, b.ordinal, b.vector_nseq, b.embedding
+-- name: sampled_texts
+-- Texts of chunks with their vectors in a space, of live rows taken at random.
+SELECT substr(m.content, k.start + 1, k.stop - k.start), k.embedding
 FROM (
-    SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.vector_nseq, k.ordinal,
-           m.conversation_id, m.turn_position, {@vector_in} AS embedding
+    SELECT k.ns_id, k.memory_id, k.start, k.stop, {@vector_in} AS embedding
     FROM threefold.chunk k TABLESAMPLE SYSTEM (%(share)s)
-    JOIN threefold.memory m ON m.ns_id = k.ns_id AND m.id = k.memory_id
-    WHERE m.state = 'live' AND (k.ordinal > 0 OR m.turn_position > 0)
-    LIMIT %(bound)s
-) a
-CROSS JOIN LATERAL (
-    SELECT a.hex, a.vector_nseq, k.ordinal, {@vector_in} AS embedding
-    FROM threefold.chunk k
-    WHERE a.ordinal > 0
-      AND k.ns_id = a.ns_id AND k.memory_id = a.id AND k.ordinal = a.ordinal - 1
-    UNION ALL
-    SELECT encode(uuid_send(m.id), 'hex'), m.vector_nseq, k.ordinal, {@vector_in}
-    FROM threefold.memory m
-    JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id AND k.ordinal = 0
-    WHERE a.ordinal = 0 AND m.ns_id = a.ns_id AND m.state = 'live'
-      AND m.conversation_id = a.conversation_id AND m.turn_position = a.turn_position - 1
-) b
-WHERE a.embedding IS NOT NULL AND b.embedding IS NOT NULL
+) k
+JOIN threefold.memory m ON m.ns_id = k.ns_id AND m.id = k.memory_id
+WHERE m.state = 'live' AND k.embedding IS NOT NULL
+ORDER BY random() LIMIT %(bound)s
 
 -- name: vectors_of_namespace
 -- Stored vectors of a space in one namespace.
