@@ -20,7 +20,7 @@ class InMemoryInventory(TruthInventory):
     def settled(self, target: str, kind: Kind, *, clocks: Mapping[int, int]) -> Settled:
         """See :meth:`memory_tool.inventory_ports.TruthInventory.settled`."""
         state = self._store.state
-        moving = _moving(state, target, kind, clocks=clocks)
+        moving = _moving(state, target, kind=kind, clocks=clocks)
         held = _entries(state, kind, clocks=clocks)
         return Settled(
             fingerprints=fingerprints_by_namespace(held, leaving_out=moving), moving=moving
@@ -30,7 +30,7 @@ class InMemoryInventory(TruthInventory):
         self, target: str, kind: Kind, *, clocks: Mapping[int, int]
     ) -> Mapping[int, frozenset[MemoryId]]:
         """See :meth:`memory_tool.inventory_ports.TruthInventory.moving`."""
-        return _moving(self._store.state, target, kind, clocks=clocks)
+        return _moving(self._store.state, target, kind=kind, clocks=clocks)
 
     def entries(
         self, target: str, kind: Kind, *, clocks: Mapping[int, int], ns_ids: frozenset[int]
@@ -45,7 +45,7 @@ class InMemoryInventory(TruthInventory):
 
 
 def _moving(
-    state: StoreState, target: str, kind: Kind, *, clocks: Mapping[int, int]
+    state: StoreState, target: str, *, kind: Kind, clocks: Mapping[int, int]
 ) -> Mapping[int, frozenset[MemoryId]]:
     letters = state.letters.get(target, {})
     found = {
@@ -74,7 +74,7 @@ def _settled(space: NamespaceState, kind: Kind, *, clock: int) -> Iterator[Entry
         number = _number(row, kind)
         if row.state is State.LIVE and number <= clock:
             for chunk in space.chunks.get(memory_id, ()):
-                if _held(chunk, row, kind):
+                if _held(chunk, row, kind=kind):
                     yield Entry(memory_id, chunk.ordinal, number)
 
 
@@ -82,7 +82,7 @@ def _number(row: StoredRow, kind: Kind) -> int:
     return row.vector_nseq if kind == "vector" else row.keyword_nseq
 
 
-def _held(chunk: Chunk, row: StoredRow, kind: Kind) -> bool:
+def _held(chunk: Chunk, row: StoredRow, *, kind: Kind) -> bool:
     if kind == "vector":
         return chunk.embedding is not None
     return bool(chunk.words or chunk.bigrams or row.extra)

@@ -38,7 +38,7 @@ class PostgresInventory(TruthInventory):
                 ns_id: Fingerprint(entries, digest)
                 for ns_id, entries, digest in cast("list[tuple[int, int, int]]", records)
             }
-            moving = _moving(connection, target, kind, clocks=clocks)
+            moving = _moving(connection, target, kind=kind, clocks=clocks)
         return Settled(fingerprints=fingerprints, moving=moving)
 
     def moving(
@@ -46,7 +46,7 @@ class PostgresInventory(TruthInventory):
     ) -> Mapping[int, frozenset[MemoryId]]:
         """See :meth:`memory_tool.inventory_ports.TruthInventory.moving`."""
         with self._pool.connection() as connection:
-            return _moving(connection, target, kind, clocks=clocks)
+            return _moving(connection, target, kind=kind, clocks=clocks)
 
     def entries(
         self,
@@ -86,8 +86,8 @@ def _standing(target: str, clocks: Mapping[int, int]) -> dict[str, object]:
 def _moving(
     connection: Connection,
     target: str,
-    kind: Literal["vector", "keyword"],
     *,
+    kind: Literal["vector", "keyword"],
     clocks: Mapping[int, int],
 ) -> Mapping[int, frozenset[MemoryId]]:
     sql = statement("moving_rows", number=NUMBER[kind])

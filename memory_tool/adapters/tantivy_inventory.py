@@ -1,7 +1,6 @@
 """What a commit of Tantivy holds, from its columns, some tens of thousands of chunks at once."""
 
 from collections.abc import Iterator, Mapping
-from itertools import starmap
 from typing import Final, cast
 
 from tantivy import DocAddress, FieldType, Occur, Query, Searcher
@@ -92,10 +91,6 @@ def _within(part: int, *, bits: int, ns_ids: frozenset[int] | None) -> Query:
 
 def _read(searcher: Searcher, addresses: list[DocAddress]) -> Iterator[tuple[int, Entry]]:
     columns = (searcher.fast_field_values(name, addresses) for name in _COLUMNS)
-    return starmap(
-        _entry, cast("Iterator[tuple[int, int, int, int, int]]", zip(*columns, strict=True))
-    )
-
-
-def _entry(ns_id: int, high: int, low: int, ordinal: int, version: int) -> tuple[int, Entry]:
-    return ns_id, Entry(f"{high:016x}{low:016x}", ordinal, version)
+    rows = cast("Iterator[tuple[int, int, int, int, int]]", zip(*columns, strict=True))
+    for ns_id, high, low, ordinal, version in rows:
+        yield ns_id, Entry(f"{high:016x}{low:016x}", ordinal, version)

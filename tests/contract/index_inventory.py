@@ -39,7 +39,7 @@ def row(number: int, *texts: str, ns_id: int = 1, version: int = 1) -> ChangeRow
     )
 
 
-def entry(number: int, ordinal: int = 0, version: int = 1) -> Entry:
+def entry(number: int, *, ordinal: int = 0, version: int = 1) -> Entry:
     """What :func:`row` becomes."""
     return Entry(memory_id(number), ordinal, version)
 
