@@ -1,11 +1,14 @@
 """The part of the composition root that makes indexes, for each space, and what feeds them."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
+from memory_tool.adapters.faiss_files import open_generation
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
+from memory_tool.adapters.faiss_inventory import FaissInventory
 from memory_tool.adapters.faiss_spaces import space_folder, tidy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from memory_tool.adapters.host_folder import FolderLease, open_folder
@@ -15,6 +18,7 @@ from memory_tool.errors import MissingExtra
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.followed_spaces import FollowedSpaces
 from memory_tool.index_jobs.following import FolderTargets, Following, background_of
+from memory_tool.inventory_ports import IndexInventory
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log_ports import IndexTarget
 from memory_tool.model import EmbeddingSpace
@@ -85,6 +89,18 @@ class Indexes:
         if number not in self._made:
             self._made[number] = self._vector_index(number)
         return self._made[number]
+
+    def vector_inventory(self, number: int) -> AbstractContextManager[IndexInventory] | None:
+        """What the index of a space holds that is read now; ``None`` where nothing is."""
+        following = self._truth.following
+        index = self.vector_index(number)
+        pointer = following.log.pointer(index.target) if following else None
+        if pointer is None:
+            return None
+        if self._vectors is not None:
+            return self._vectors.inventory(pointer)
+        folder = space_folder(self._root, self._truth.identity, space=number)
+        return nullcontext(FaissInventory(open_generation(folder, pointer)))
 
     def background(self) -> Background | None:
         """What brings the indexes forward; ``None`` where there is no log."""

@@ -12,6 +12,7 @@ from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, Postgr
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_inventory import PostgresInventory
 from memory_tool.adapters.postgres_jobs import PostgresJobs
 from memory_tool.adapters.postgres_lease import PostgresLease
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
@@ -22,6 +23,7 @@ from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
+from memory_tool.inventory_ports import TruthInventory
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
 from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
@@ -61,6 +63,7 @@ class Truth:
     identity: str
     shown: str
     keeper: SpaceKeeper | None
+    inventory: TruthInventory | None
 
 
 def postgres_truth(
@@ -94,6 +97,7 @@ def postgres_truth(
         identity=log.identity(),
         shown=database.shown,
         keeper=PostgresSpaces(worker),
+        inventory=PostgresInventory(worker),
     )
 
 
@@ -132,6 +136,7 @@ def given_truth(store: RecordStore) -> Truth:
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
         keeper=store if isinstance(store, SpaceKeeper) else None,
+        inventory=store if isinstance(store, TruthInventory) else None,
     )
 
 

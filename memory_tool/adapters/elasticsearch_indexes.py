@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
@@ -11,15 +12,18 @@ from memory_tool.adapters.elasticsearch_connection import (
     translated,
 )
 from memory_tool.adapters.elasticsearch_generations import Copies, Generations
+from memory_tool.adapters.elasticsearch_inventory import elasticsearch_inventory
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordIndex
 from memory_tool.adapters.elasticsearch_layout import KeywordLayout, VectorLayout
 from memory_tool.adapters.elasticsearch_target import PATIENCE, ElasticsearchTarget
 from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
 from memory_tool.bm25 import FieldParameters
 from memory_tool.errors import Unavailable
+from memory_tool.inventory_ports import IndexInventory
 from memory_tool.log import logger
 from memory_tool.log_ports import ChangeFigures, ChangeLog
 from memory_tool.model import EmbeddingSpace
+from memory_tool.port_values import Pointer
 from memory_tool.settings import Settings
 from memory_tool.space_values import FIRST_SPACE, target_in_space
 
@@ -108,6 +112,10 @@ class ElasticsearchIndexes:
         """The name under which the store keeps marks, pointer and progress: the same everywhere."""
         name = f"elasticsearch:{self._settings.elasticsearch_prefix}:{kind}"
         return target_in_space(name, number) if kind == "vector" else name
+
+    def inventory(self, pointer: Pointer) -> AbstractContextManager[IndexInventory]:
+        """What the index that a pointer names holds."""
+        return elasticsearch_inventory(self._connection, pointer.locator)
 
     def tidy_vectors(self, *, keep: Collection[int]) -> None:
         """Remove indexes of spaces that the store has forgotten, and those of earlier versions."""

@@ -6,14 +6,15 @@ space, and the chunks that lack a vector in it.
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from memory_tool.errors import InputError, Unavailable
+from memory_tool.errors import Corrupt, InputError, Unavailable
 from memory_tool.index_jobs.agenda import Agenda
-from memory_tool.index_jobs.reembed_check import check_index
+from memory_tool.index_jobs.reembed_check import check_entries, check_index
 from memory_tool.index_jobs.reembed_filling import Filling
+from memory_tool.inventory_ports import IndexInventory, TruthInventory
 from memory_tool.job_ports import Lease
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log import logger
@@ -40,7 +41,10 @@ class ReembedParts:
         named: The embedder of a name; fetches the model if need be.
         of: The embedder of a known space.
         index: The vector index of a space, by number.
+        inventory: What the index of a space holds, by number; ``None`` where there is none yet.
+        truth: What it has to hold.
         pointer: Which generation of a target is to be read.
+        distrust: Hears of an index that has to be built anew.
         bring_forward: Lets the indexes of all followed spaces be brought forward.
         tidy: Removes files and indexes of spaces that were forgotten.
         agenda: Where the job is offered and claimed.
@@ -56,7 +60,10 @@ class ReembedParts:
     named: Callable[[str], Embedder]
     of: Callable[[KnownSpace], Embedder]
     index: Callable[[int], VectorIndex]
+    inventory: Callable[[int], AbstractContextManager[IndexInventory] | None]
+    truth: TruthInventory | None
     pointer: Callable[[str], Pointer | None]
+    distrust: Callable[[str, str], None]
     bring_forward: Callable[[], None]
     tidy: Callable[[], None]
     agenda: Agenda
@@ -199,7 +206,7 @@ class Reembedding:
 
         Raises:
             Unavailable: Chunks were written just now that have no vector in it yet.
-            Corrupt: Its index is bad.
+            Corrupt: Its index is bad, and is built anew.
         """
         parts = self._parts
         missing, _ = parts.keeper.count_missing(coming.number)
@@ -211,7 +218,19 @@ class Reembedding:
                 message = f"{missing:,} chunks have no vector in {coming.space.name} yet"
                 raise Unavailable(message)
         index = parts.index(coming.number)
-        check_index(index.view(parts.pointer(index.target)), parts.keeper, space=coming.number)
+        try:
+            self._compare(coming, index.target)
+            check_index(index.view(parts.pointer(index.target)), parts.keeper, space=coming.number)
+        except Corrupt as error:
+            parts.distrust(index.target, str(error))
+            raise
+
+    def _compare(self, coming: KnownSpace, target: str) -> None:
+        looked, truth = self._parts.inventory(coming.number), self._parts.truth
+        if looked is None or truth is None:
+            return
+        with looked as inventory:
+            check_entries(inventory, truth, target=target)
 
     def _look_again(self, filling: Filling, still: MayGoOn) -> None:
         """Find what was written beside the switch, by those who had not heard of it."""

@@ -5,6 +5,8 @@ from typing import Final
 import numpy as np
 
 from memory_tool.errors import Corrupt
+from memory_tool.inventory import differing
+from memory_tool.inventory_ports import IndexInventory, TruthInventory
 from memory_tool.model import Vector
 from memory_tool.ports import VectorView
 from memory_tool.query import Candidate
@@ -27,6 +29,22 @@ all of what it scans."""
 
 _SAME: Final = 0.002
 """Cosines this near are of the same text in half floats, or as good."""
+
+
+def check_entries(inventory: IndexInventory, truth: TruthInventory, *, target: str) -> None:
+    """Compare by fingerprints what an index holds with what it has to hold.
+
+    Raises:
+        Corrupt: They differ.
+    """
+    # The index first: what it takes up in between then counts as moving.
+    clocks = inventory.clocks
+    settled = truth.settled(target, "vector", clocks=clocks)
+    found = inventory.fingerprints(leaving_out=settled.moving)
+    wrong = differing(settled.fingerprints, found)
+    if wrong:
+        message = f"{target} does not hold what it has to in {len(wrong):,} namespaces"
+        raise Corrupt(message, command="threefold rebuild --full")
 
 
 def check_index(view: VectorView, vectors: VectorSamples, *, space: int) -> None:
