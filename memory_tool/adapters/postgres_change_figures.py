@@ -12,7 +12,7 @@ from memory_tool.port_values import ChunkCount, Lag
 
 _HOLDS = {
     "vector": "k.embedding IS NOT NULL",
-    "keyword": "(k.words <> '' OR k.bigrams <> '' OR m.extra <> '')",
+    "keyword": "m.tier = 'hot' AND (k.words <> '' OR k.bigrams <> '' OR m.extra <> '')",
 }
 
 

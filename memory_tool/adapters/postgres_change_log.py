@@ -39,6 +39,11 @@ _COLUMNS: Final = {
     "vector": "'' AS words, '' AS bigrams, k.embedding",
     "keyword": "k.words, k.bigrams, NULL::bytea AS embedding",
 }
+# What is warm or cold is searched by words in the truth.
+_LIVE: Final = {
+    "vector": "m.state = 'live'",
+    "keyword": "m.state = 'live' AND m.tier = 'hot'",
+}
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _FETCH: Final = 500
 _FULL_LOOK: Final = timedelta(minutes=10)
@@ -270,7 +275,9 @@ def _changed_rows(
     base: TargetBase,
     upto: Mapping[int, int],
 ) -> Iterator[ChangeRow]:
-    sql = statement("changed_rows", number=NUMBER[kind], columns=_COLUMNS[kind])
+    sql = statement(
+        "changed_rows", number=NUMBER[kind], columns=_COLUMNS[kind], live=_LIVE[kind]
+    )
     parameters = {
         "ns_ids": number_array(upto),
         "above": number_array(base.clocks.get(ns_id, 0) for ns_id in upto),
