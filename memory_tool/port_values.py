@@ -66,6 +66,7 @@ class Existing:
         now: The store's clock.
         rows: The rows that the lookup names, live or quarantined, also expired ones.
         whole: Loads what the archive keeps of a row; raises Corrupt or Unavailable where it can't.
+        space: The number of the active embedding space; ``None`` until one is recorded.
     """
 
     ns_id: int
@@ -73,6 +74,7 @@ class Existing:
     now: datetime
     rows: tuple[StoredRow, ...]
     whole: Callable[[StoredRow], Loaded] = _as_it_is
+    space: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +125,10 @@ class Commit:
     """One transaction of one namespace.
 
     ``idempotency_key`` makes a repetition return the first answer; ``request_hash`` (32 bytes)
-    tells a repetition from another request under the same key. ``archived`` is the file that the
-    plan's rows move to: the store knows of it from this commit on.
+    tells a repetition from another request under the same key. ``space`` names the space that the
+    vectors of the plan are of (``None``: the active one, whichever it is); should another one be
+    active by then, they are not stored, and made later. ``archived`` is the file that the plan's
+    rows move to: the store knows of it from this commit on.
     """
 
     namespace: Namespace
@@ -132,6 +136,7 @@ class Commit:
     plan: Planner
     idempotency_key: str
     request_hash: bytes
+    space: str | None = None
     archived: ArchiveFile | None = None
 
 
@@ -168,13 +173,15 @@ class ReadView:
     """What a search starts from.
 
     ``incarnation`` changes when the store is another one than before (restored, restarted): what
-    was remembered of it may then describe another history.
+    was remembered of it may then describe another history. ``space`` is the number of the active
+    embedding space, ``None`` until one is recorded.
     """
 
     namespaces: tuple[NamespaceClock, ...]
     pointers: Mapping[str, Pointer]
     incarnation: str
     now: datetime
+    space: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,8 +83,8 @@ class Settings:
         hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own.
         hnsw_ef_construction: Effort of building a graph.
         within_ids: Most ids that a filter hands to the arms as a set.
-        hot_days: Days since a memory was made, changed or used until the keyword index lets go of it;
-            its words are then looked for in PostgreSQL.
+        hot_days: Days since a memory was made, changed or used until the keyword index lets go of
+            it; its words are then looked for in PostgreSQL.
         warm_days: Days until its text goes to the archive and a summary stays.
         archive_dir: Folder of the archive; empty means `archive` in the data folder. Where several
             hosts share a database it has to be one that all of them reach.
@@ -178,7 +178,6 @@ class Settings:
             except (ZoneInfoNotFoundError, ValueError) as error:
                 message = f"tz: {self.tz!r} is no known time zone"
                 raise SettingsError(message) from error
-
 
     @property
     def archive_folder(self) -> Path:

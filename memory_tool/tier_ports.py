@@ -18,7 +18,7 @@ Summarise: TypeAlias = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRules:
-    """Days since a memory was made, changed or used until it is no longer hot, and no longer warm."""
+    """Days since a memory was made, changed or used until it isn't hot, and until it isn't warm."""
 
     hot_days: float = 7.0
     warm_days: float = 30.0

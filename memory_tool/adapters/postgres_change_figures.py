@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, cast
 
-from memory_tool.adapters.postgres_change_log import NUMBER
+from memory_tool.adapters.postgres_change_log import NUMBER, number_of_space
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import number_array
@@ -11,7 +11,7 @@ from memory_tool.log_ports import ChangeFigures
 from memory_tool.port_values import ChunkCount, Lag
 
 _HOLDS = {
-    "vector": "k.embedding IS NOT NULL",
+    "vector": f"({statement('vector_in')}) IS NOT NULL",
     "keyword": "m.tier = 'hot' AND (k.words <> '' OR k.bigrams <> '' OR m.extra <> '')",
 }
 
@@ -32,6 +32,7 @@ class PostgresChangeFigures(ChangeFigures):
                 sql,
                 {
                     "target": target,
+                    "space": number_of_space(connection, target),
                     "ns_ids": number_array(clocks),
                     "applied": number_array(clocks.values()),
                 },

@@ -62,6 +62,7 @@ class PostgresSnapshot(Snapshot):
         with connection.pipeline():
             connection.execute(_BEGIN)
             name_namespaces(connection, self._ns_ids)
+            active = connection.execute(statement("active_number"))
             clocks = connection.execute(statement("clocks"), {"ns_ids": self._ns_ids})
             marks = connection.execute(
                 statement("missing_marks"),
@@ -91,6 +92,8 @@ class PostgresSnapshot(Snapshot):
         standing = cast("list[tuple[int, int, int]]", clocks.fetchall())
         self._clocks = {ns_id: nseq for ns_id, nseq, _ in standing}
         self._lowered = sum(lowered for _, _, lowered in standing)
+        space = cast("tuple[int] | None", active.fetchone())
+        self._space = space and space[0]
         self._missing = frozenset(str(target) for (target,) in marks)
         above = sum(
             max(0, self._clocks.get(ns_id, 0) - number) for ns_id, number in opening.since.items()
@@ -103,6 +106,11 @@ class PostgresSnapshot(Snapshot):
     def missing_marks(self) -> frozenset[str]:
         """See :attr:`memory_tool.ports.RecordSnapshot.missing_marks`."""
         return self._missing
+
+    @property
+    def space(self) -> int | None:
+        """See :attr:`memory_tool.ports.RecordSnapshot.space`."""
+        return self._space
 
     @property
     def clocks(self) -> Mapping[int, int]:

@@ -13,12 +13,13 @@ from typing import Final
 from memory_tool.text.tokenise import tokenise
 
 SUMMARY_LENGTH: Final = 280
-"""Characters of the longest summary: about three English sentences, or six Chinese ones. A text that
-is no longer is its own summary. Change it when a summary is too little to choose a memory by."""
+"""Characters of the longest summary: about three English sentences, or six Chinese ones. A text
+that is no longer is its own summary. Change it when a summary is too little to choose a memory
+by."""
 
 _SENTENCES_MAX: Final = 300
-"""Comparing every two takes 0.1 s for 300; of a longer text the first ones are weighed, which in notes
-and articles are those that say what it is about."""
+"""Comparing every two takes 0.1 s for 300; of a longer text the first ones are weighed, which in
+notes and articles are those that say what it is about."""
 
 _DAMPING: Final = 0.85
 """The share of a sentence's weight that comes from others; the usual constant of PageRank."""

@@ -45,7 +45,7 @@ WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now()) AND m.
   AND n.retired_at IS NULL
   AND (w.tier <> 'cold' OR NOT EXISTS (
       SELECT FROM threefold.chunk k
-      WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NULL))
+      WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND ({@vector}) IS NULL))
 LIMIT %(bound)s
 
 -- name: archive_records
