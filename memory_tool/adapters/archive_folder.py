@@ -27,8 +27,8 @@ SUFFIX: Final = ".jsonl.zst"
 FORMAT: Final = "threefold-archive/1"
 _UNFINISHED: Final = ".part"
 _FRAME_BYTES: Final = 64 * 1024
-"""Of text before it is compressed: reading one record takes 0.1 ms, and a frame of 64 KiB compresses
-nearly as well as a whole file."""
+"""Of text before it is compressed: reading one record takes 0.1 ms, and a frame of 64 KiB
+compresses nearly as well as a whole file."""
 _FRAME_BYTES_MAX: Final = 1 << 30
 """No frame of ours is as long: a record of 10 MB with ten versions is a tenth of it."""
 _LEVEL: Final = 9

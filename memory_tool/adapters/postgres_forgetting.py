@@ -1,4 +1,4 @@
-"""What is past leaves the store: expired memories, rows of deleted ones; and what is counted of use."""
+"""What is past leaves the store, expired memories and rows of deleted ones; and counts of use."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast

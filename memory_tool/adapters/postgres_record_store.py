@@ -225,7 +225,7 @@ _Step: TypeAlias = tuple[str, Mapping[str, object]]
 
 
 def _before(existing: Existing, changes: Sequence[RowChange]) -> Iterator[_Step]:
-    """What the archive kept is there again before its row is changed, and kept as an old version."""
+    """What the archive kept is there again before its row is changed and becomes an old version."""
     loaded = loaded_json(changes)
     if loaded:
         yield "bring_back", {"ns_id": existing.ns_id, "loaded": loaded}
