@@ -40,6 +40,11 @@ class ArchiveRecord:
     chunks: tuple[ChunkPlace, ...]
 
     @property
+    def nseq(self) -> int:
+        """The number of the memory's last change."""
+        return int(str(self.image["nseq"]))
+
+    @property
     def content(self) -> str:
         """The whole text."""
         return str(self.image["content"])

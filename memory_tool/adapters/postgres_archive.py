@@ -41,7 +41,7 @@ class WholeRows:
         return [self._shown(row) for row in rows]
 
     def history(
-        self, old: Sequence[Record], current: Record, namespaces: Mapping[int, Namespace]
+        self, old: Sequence[Record], current: Record, *, namespaces: Mapping[int, Namespace]
     ) -> tuple[Memory, ...]:
         """The old versions and the current one, wherever they are kept."""
         image, *use = current

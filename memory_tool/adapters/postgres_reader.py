@@ -52,7 +52,7 @@ class PostgresRecordReader(RecordReader):
         old, current = self._select(namespaces, names, values=values)
         if not current:
             return ()
-        return self._whole.history(old, current[0], namespaces)
+        return self._whole.history(old, current[0], namespaces=namespaces)
 
     def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
         """See :meth:`memory_tool.ports.RecordReader.deleted`."""

@@ -192,3 +192,9 @@ REVOKE EXECUTE ON FUNCTION threefold.leave_archive(), threefold.forget_use(),
 GRANT EXECUTE ON FUNCTION threefold.put_tokens(bigint, json), threefold.bring_back(bigint, json),
     threefold.drop_versions(bigint, uuid[]),
     threefold.lower_chunks_with_terms(text[], uuid[], int) TO threefold_app, threefold_worker;
+-- Jobs write as everybody does.
+GRANT EXECUTE ON FUNCTION
+    threefold.ensure_namespace(text, bytea, text, text, text, text[]),
+    threefold.open_write(
+        text, bytea, text, text, text, text[], bytea, bytea[], bytea[], uuid[])
+    TO threefold_worker;
