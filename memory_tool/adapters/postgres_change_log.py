@@ -12,6 +12,7 @@ from typing import Final, Literal, cast
 from psycopg import sql
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_holdings import NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
     Image,
@@ -34,16 +35,10 @@ from memory_tool.port_values import (
 from memory_tool.scope import Namespace
 from memory_tool.space_values import FIRST_SPACE, space_of_target
 
-NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 # What the other index doesn't hold stays in the database.
 _COLUMNS: Final = {
     "vector": f"'' AS words, '' AS bigrams, {statement('vector_in')} AS embedding",
     "keyword": "k.words, k.bigrams, NULL::bytea AS embedding",
-}
-# What is warm or cold is searched by words in the truth.
-_LIVE: Final = {
-    "vector": "m.state = 'live'",
-    "keyword": "m.state = 'live' AND m.tier = 'hot'",
 }
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _FETCH: Final = 500
@@ -289,7 +284,9 @@ def _changed_rows(
     upto: Mapping[int, int],
     space: int,
 ) -> Iterator[ChangeRow]:
-    sql = statement("changed_rows", number=NUMBER[kind], columns=_COLUMNS[kind], live=_LIVE[kind])
+    sql = statement(
+        "changed_rows", number=NUMBER[kind], held=ROW_HELD[kind], columns=_COLUMNS[kind]
+    )
     parameters = {
         "ns_ids": number_array(upto),
         "above": number_array(base.clocks.get(ns_id, 0) for ns_id in upto),

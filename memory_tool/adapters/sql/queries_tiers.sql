@@ -17,11 +17,6 @@ SELECT threefold.put_tokens(%(ns_id)s, %(tokens)s::json)
 -- Old versions are in the archive now.
 SELECT threefold.drop_versions(%(ns_id)s, %(ids)s::uuid[])
 
--- name: date_moves
--- The audit dates a row by its latest change of content, which a move is not.
-UPDATE threefold.audit SET at = clock_timestamp()
-WHERE ns_id = %(ns_id)s AND nseq > %(base)s AND action = 'tier'
-
 -- name: note_lowered
 -- So many more memories of a namespace are warm or cold; its clock is locked.
 UPDATE threefold.ns_clock SET lowered = greatest(lowered + %(lowered)s, 0) WHERE ns_id = %(ns_id)s
