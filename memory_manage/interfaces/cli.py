@@ -14,6 +14,7 @@ from memory_manage.interfaces import (
     cli_memories,
     cli_rebuild,
     cli_serve,
+    cli_tiers,
     cli_upkeep,
     cli_worker,
 )
@@ -40,6 +41,7 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "tiers": cli_tiers.tiers,
     "serve": cli_serve.serve,
 }
 

@@ -11,7 +11,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -52,7 +52,8 @@ class ArchiveFolder(Archive):
                 unfinished.rename(self._root / name)
                 _sync_folder(self._root)
         except BaseException:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
             raise
         for record in records:
             if self.read(written.places[record.id]) != record:

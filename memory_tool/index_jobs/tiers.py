@@ -99,7 +99,10 @@ class Tiers:
     def _packed(self, batch: Sequence[DueMove]) -> tuple[ArchiveFile | None, list[Move]]:
         """An archive file of the batch, safe on the disk, and the moves that rely on it."""
         ns_id = batch[0].ns_id
-        records = self._parts.store.records(ns_id, [one.memory_id for one in batch])
+        looked_at = {one.memory_id: one.nseq for one in batch}
+        found = self._parts.store.records(ns_id, list(looked_at))
+        # What was changed since may no longer be due.
+        records = [record for record in found if record.nseq == looked_at[record.id]]
         if not records:
             return None, []
         file = self._parts.archive.write(ns_id, records)
