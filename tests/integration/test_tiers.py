@@ -1,7 +1,7 @@
 """Moves between tiers: what they change, what they leave, and what a kill leaves behind."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.model import MemoryId, NewMemory, OnDuplicate, Patch, Status
-from memory_tool.port_values import Commit, PageRequest
+from memory_tool.port_values import PageRequest
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Scope
 from memory_tool.write_changes import Remove, Revise
@@ -34,18 +34,7 @@ def house(embedded_postgres: Server, tmp_path: Path) -> Iterator[TierHouse]:
 @pytest.fixture
 def texts(house: TierHouse) -> dict[MemoryId, str]:
     """Three that are due to become cold, one of them with an old version; one due to be warm."""
-    ids = house.add(ENGLISH, CHINESE, "likes green tea")
-    house.write(Revise(memory_id=ids[0], patch=Patch(tags=("harbour",))))
-    (warm,) = house.add("likes black coffee")
-    house.age(40, *ids)
-    house.age(10, warm)
-    said = [ENGLISH, CHINESE, "likes green tea", "likes black coffee"]
-    return dict(zip([*ids, warm], said, strict=True))
-
-
-def tiers(house: TierHouse, *ids: MemoryId) -> list[str]:
-    """The tier of each memory."""
-    return [house.memory(memory_id).tier.value for memory_id in ids]
+    return house.fill()
 
 
 def test_age_counts_from_the_latest_of_made_changed_and_used(house: TierHouse) -> None:
@@ -58,7 +47,7 @@ def test_age_counts_from_the_latest_of_made_changed_and_used(house: TierHouse) -
     house.write(Revise(memory_id=changed, patch=Patch(importance=2)))
     house.use(used)
     assert house.move() == 2
-    assert tiers(house, *ids) == ["hot", "cold", "hot", "hot", "warm"]
+    assert house.tiers_of(*ids) == ["hot", "cold", "hot", "hot", "warm"]
 
 
 def test_pinned_and_important_memories_stay_hot(house: TierHouse) -> None:
@@ -70,7 +59,7 @@ def test_pinned_and_important_memories_stay_hot(house: TierHouse) -> None:
     assert house.move() == 1
     house.run("UPDATE threefold.memory SET pinned = true")
     assert house.move() == 1
-    assert tiers(house, *ids) == ["hot", "hot", "hot"]
+    assert house.tiers_of(*ids) == ["hot", "hot", "hot"]
 
 
 def test_a_move_is_no_new_version_and_leaves_the_vectors_alone(
@@ -121,7 +110,7 @@ def test_a_change_of_a_cold_memory_loads_it_first(
     house.move()
     assert house.words(english) != words
     house.write(Revise(memory_id=english, patch=Patch(importance=3)))
-    assert tiers(house, english) == ["hot"]
+    assert house.tiers_of(english) == ["hot"]
     assert house.words(english) == words
     versions = house.reader.history(SCOPE, english)
     assert [one.version for one in versions] == [1, 2, 3]
@@ -183,7 +172,7 @@ def test_use_moves_up_again(house: TierHouse, texts: dict[MemoryId, str]) -> Non
     house.use(*texts)
     words = {memory_id: house.words(memory_id) for memory_id in texts}
     assert house.move() == 4
-    assert set(tiers(house, *texts)) == {"hot"}
+    assert set(house.tiers_of(*texts)) == {"hot"}
     house.assert_whole(texts)
     english = next(iter(texts))
     assert house.words(english) != words[english]
@@ -196,7 +185,7 @@ def test_what_lacks_a_vector_does_not_become_cold(house: TierHouse) -> None:
     house.run("UPDATE threefold.chunk SET embedding = NULL")
     house.age(40, memory_id)
     assert house.move() == 0
-    assert tiers(house, memory_id) == ["hot"]
+    assert house.tiers_of(memory_id) == ["hot"]
 
 
 def test_a_deleted_memory_leaves_the_archive(house: TierHouse) -> None:
@@ -278,148 +267,6 @@ def test_a_damaged_archive_shows_the_summary_and_says_so(
             house.upkeep()
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
-class FaultyArchive:
-    """An archive whose process is killed at the named moment."""
-
-    def __init__(self, house: TierHouse, moment: str) -> None:
-        self._real, self._moment = house.archive, moment
-        self.read, self.remove, self.files = self._real.read, self._real.remove, self._real.files
-
-    def write(self, ns_id: int, records: object) -> object:
-        """Die before, or after the file is there."""
-        if self._moment == "before the file":
-            raise Killed
-        file = self._real.write(ns_id, records)  # type: ignore[arg-type] # handed on as it came
-        if self._moment == "after the file":
-            raise Killed
-        return file
-
-
-class FaultyStore:
-    """A record store whose process is killed before or after its nth commit."""
-
-    def __init__(self, house: TierHouse, moment: str, *, commits: int) -> None:
-        self._real, self._moment, self._left = house.jobs, moment, commits
-
-    def commit(self, commit: Commit) -> object:
-        """Die before, or after it is durable and before anybody is told."""
-        self._left -= 1
-        if self._left == 0 and self._moment == "before the commit":
-            raise Killed
-        results = self._real.commit(commit)
-        if self._left == 0 and self._moment == "after the commit":
-            raise Killed
-        return results
-
-
-@pytest.mark.parametrize(
-    ("moment", "commits", "way"),
-    [
-        ("before the file", 1, "down"),
-        ("after the file", 1, "down"),
-        ("before the commit", 1, "down"),
-        ("after the commit", 1, "down"),
-        ("before the commit", 2, "down"),
-        ("after the commit", 2, "down"),
-        ("before the commit", 1, "up"),
-        ("after the commit", 1, "up"),
-    ],
-)
-def test_a_kill_at_any_moment_leaves_each_memory_in_one_tier(
-    house: TierHouse, texts: dict[MemoryId, str], *, moment: str, commits: int, way: str
-) -> None:
-    """Whole, and the next run goes on from there."""
-    if way == "up":
-        house.move()
-        house.use(*texts)
-    archive, jobs = house.archive, house.jobs
-    house.archive = FaultyArchive(house, moment)  # type: ignore[assignment] # dies in the middle
-    house.jobs = FaultyStore(house, moment, commits=commits)  # type: ignore[assignment] # the same
-    with pytest.raises(Killed):
-        house.move()
-    house.assert_whole(texts)
-    house.archive, house.jobs = archive, jobs
-    house.move()
-    house.assert_whole(texts)
-    wanted = ["cold", "cold", "cold", "warm"] if way == "down" else ["hot"] * 4
-    assert tiers(house, *texts) == wanted
-
-
-@pytest.mark.parametrize("moment", ["after the file", "before the switch", "after the switch"])
-def test_a_kill_while_a_file_is_rewritten_loses_nothing(
-    house: TierHouse, texts: dict[MemoryId, str], moment: str
-) -> None:
-    """And the next run finishes it."""
-    english, *others = texts
-    house.move()
-    house.write(Remove(memory_id=english))
-    archive, register = house.archive, house.register
-    house.archive = FaultyArchive(house, moment)  # type: ignore[assignment] # dies in the middle
-    house.register = FaultyRegister(house, moment)
-    with pytest.raises(Killed):
-        house.upkeep()
-    house.archive, house.register = archive, register
-    rest = {memory_id: texts[memory_id] for memory_id in others}
-    house.assert_whole(rest)
-    house.upkeep()
-    house.let_time_pass()
-    house.upkeep()
-    house.assert_whole(rest)
-    assert "Ledger number" not in house.archived_text()
-
-
-class FaultyRegister:
-    """A register whose process is killed before or after the switch."""
-
-    def __init__(self, house: TierHouse, moment: str) -> None:
-        self._real, self._moment = house.register, moment
-        self.stale, self.kept, self.known = self._real.stale, self._real.kept, self._real.known
-        self.gone, self.forget = self._real.gone, self._real.forget
-
-    def switch(self, name: str, to: object) -> bool:
-        """Die on either side of it."""
-        if self._moment == "before the switch":
-            raise Killed
-        self._real.switch(name, to)  # type: ignore[arg-type] # handed on as it came
-        raise Killed
-
-
-def test_a_memory_that_changed_meanwhile_is_left_alone(
-    house: TierHouse, texts: dict[MemoryId, str]
-) -> None:
-    """Between the look and the lock somebody may write: his line in the file has to go again."""
-    english = next(iter(texts))
-    house.jobs = BusyStore(
-        house, lambda: house.write(Revise(memory_id=english, patch=Patch(importance=1)))
-    )  # type: ignore[assignment] # writes in between
-    assert house.move() == 3
-    assert tiers(house, english) == ["hot"]
-    house.assert_whole(texts)
-    house.jobs = house.jobs.real  # type: ignore[attr-defined] # it is a BusyStore
-    house.upkeep()
-    house.let_time_pass()
-    house.upkeep()
-    assert "Ledger number" not in house.archived_text()
-    house.assert_whole(texts)
-
-
-class BusyStore:
-    """A record store before whose commits of cold memories something happens."""
-
-    def __init__(self, house: TierHouse, first: Callable[[], None]) -> None:
-        self.real, self._first = house.jobs, first
-
-    def commit(self, commit: Commit) -> object:
-        """Something, then the commit."""
-        if commit.archived is not None:
-            self._first()
-        return self.real.commit(commit)
-
-
 def test_an_archive_that_is_away_keeps_memories_where_they_are(
     house: TierHouse, texts: dict[MemoryId, str]
 ) -> None:
@@ -428,6 +275,6 @@ def test_an_archive_that_is_away_keeps_memories_where_they_are(
     with pytest.raises(Unavailable, match="archive"):
         house.move()
     house.folder.unlink()
-    assert tiers(house, *texts)[:3] == ["hot", "hot", "hot"]
+    assert house.tiers_of(*texts)[:3] == ["hot", "hot", "hot"]
     house.folder.mkdir()
     house.assert_whole(texts)

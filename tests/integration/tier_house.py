@@ -19,12 +19,12 @@ from memory_tool.archive_ports import Archive
 from memory_tool.index_jobs.archive_upkeep import ArchiveUpkeep
 from memory_tool.index_jobs.pace import Pace
 from memory_tool.index_jobs.tiers import TierParts, Tiers
-from memory_tool.model import Memory, MemoryId, NewMemory
+from memory_tool.model import Memory, MemoryId, NewMemory, Patch
 from memory_tool.ports import RecordStore
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.summary import summarise
 from memory_tool.tier_ports import ArchiveRegister, TierRules, UseLog
-from memory_tool.write_changes import Change
+from memory_tool.write_changes import Change, Revise
 from tests.factories import ANNA, commit_of, put
 from tests.services.postgres import Database
 
@@ -65,6 +65,16 @@ class TierHouse:
         """Commit new memories; their ids."""
         results = self.records.commit(commit_of(list(map(put, news)), namespace))
         return [result.id for result in results if result.id is not None]
+
+    def fill(self) -> dict[MemoryId, str]:
+        """Three that are due to become cold, one with an old version; and one due to be warm."""
+        ids = self.add(ENGLISH, CHINESE, "likes green tea")
+        self.write(Revise(memory_id=ids[0], patch=Patch(tags=("harbour",))))
+        (warm,) = self.add("likes black coffee")
+        self.age(40, *ids)
+        self.age(10, warm)
+        said = [ENGLISH, CHINESE, "likes green tea", "likes black coffee"]
+        return dict(zip([*ids, warm], said, strict=True))
 
     def age(self, days: float, *ids: MemoryId) -> None:
         """Let memories have been made and changed that many days earlier."""
@@ -113,6 +123,10 @@ class TierHouse:
         """Note that memories were returned just now."""
         rows = self.reader.fetch(Scope.of(ANNA), ids)
         self.uses.add({(row.ns_id, memory_id): (1, 0.0) for memory_id, row in rows.items()})
+
+    def tiers_of(self, *ids: MemoryId) -> list[str]:
+        """The tier of each memory."""
+        return [self.memory(memory_id).tier.value for memory_id in ids]
 
     def words(self, memory_id: MemoryId) -> Sequence[tuple[Any, ...]]:
         """The tokens of a memory's chunks, as they are stored."""
