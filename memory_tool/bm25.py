@@ -184,6 +184,25 @@ class CorpusStatistics:
             },
         )
 
+    def beside(self, term_documents: Mapping[str, int], *, documents: int) -> "CorpusStatistics":
+        """These documents counted together with others.
+
+        Args:
+            term_documents: How many of the others hold each term.
+            documents: How many there are of both.
+        """
+        return CorpusStatistics(
+            documents=documents,
+            average_length=self.average_length,
+            document_frequency={
+                field: {
+                    term: held.get(term, 0) + term_documents.get(term, 0)
+                    for term in held.keys() | term_documents.keys()
+                }
+                for field, held in self.document_frequency.items()
+            },
+        )
+
 
 def scores(
     query: KeywordQuery,

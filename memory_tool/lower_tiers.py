@@ -15,8 +15,8 @@ from memory_tool.port_values import ChunkTokens, KeywordQuery
 from memory_tool.ports import TokenSearch
 from memory_tool.query import Degradation
 
-LOWER_CHUNKS: Final = 2_000
-"""Most chunks that one search reads of warm and cold memories: about 40 ms. Where a question's
+LOWER_CHUNKS: Final = 1_000
+"""Most chunks that one search reads of warm and cold memories: about 30 ms. Where a question's
 words are in more of them, its commonest words are left out: they decide least."""
 
 _ENOUGH_TO_JUDGE: Final = 1_000
@@ -28,29 +28,28 @@ class LowerChunks:
     """Chunks of warm and cold memories with words of a question.
 
     Attributes:
-        counts: How many chunks hold each term, hot or not; under ``""`` how many there are.
+        statistics: Of the index, of these chunks, and of those that were at hand already.
         left_out: Terms that were not looked for.
         cut: Whether there were more than could be read.
     """
 
-    query: KeywordQuery
     chunks: Sequence[ChunkTokens]
-    counts: Mapping[str, int]
+    statistics: CorpusStatistics
     left_out: frozenset[str]
     cut: bool
 
     def missing(self, least: float, *, parameters: FieldParameters) -> tuple[Degradation, ...]:
-        """What to say of an answer whose last candidate has the score ``least``.
+        """What to say of an answer whose page ends with a candidate of the score ``least``.
 
-        Nothing, if no chunk that was not read could have come before it.
+        Nothing, if no chunk that was not read could have come before that.
         """
         if self.cut:
             reason = f"only {LOWER_CHUNKS:,} chunks of warm and cold memories were read"
             return (Degradation(part="keyword", reason=reason),)
         if not self.left_out:
             return ()
-        statistics = CorpusStatistics.recorded(self.query, self.chunks, term_documents=self.counts)
-        if most_possible(self.left_out, statistics=statistics, parameters=parameters) <= least:
+        most = most_possible(self.left_out, statistics=self.statistics, parameters=parameters)
+        if most <= least:
             return ()
         reason = "warm and cold memories were searched by the rarer words only"
         return (Degradation(part="keyword", reason=reason),)
@@ -71,30 +70,43 @@ def look_lower(
         counts: How many chunks of the index hold each term, and how many there are.
         snapshot: Where to look.
         within: Keeps to these memories.
-        known: Chunks at hand that need not be found once more.
+        known: Chunks at hand, which are scored too and need not be found once more.
     """
     terms = (*query.words, *query.bigrams)
+    lowered = snapshot.lowered
     few = within is not None and len(within) <= LOWER_CHUNKS
-    wanted = terms if few else _rarest(terms, counts, lowered=snapshot.lowered)
+    wanted = terms if few else _rarest(terms, counts, lowered=lowered)
     found = snapshot.lower_chunks_with(wanted, LOWER_CHUNKS + 1, within=within)
+    if len(found) > LOWER_CHUNKS:
+        # The index did not know how common the words are. What was found does.
+        rarer = _rarest(wanted, _documents_with(query, found), lowered=lowered)
+        if len(rarer) < len(wanted):
+            wanted = rarer
+            found = snapshot.lower_chunks_with(wanted, LOWER_CHUNKS + 1, within=within)
     held = {(chunk.memory_id, chunk.ordinal, chunk.keyword_nseq) for chunk in known}
     chunks = [
         chunk
         for chunk in found[:LOWER_CHUNKS]
         if (chunk.memory_id, chunk.ordinal, chunk.keyword_nseq) not in held
     ]
-    here = CorpusStatistics.counted(query, chunks).document_frequency
-    both = {
-        term: counts.get(term, 0) + max(here[field].get(term, 0) for field in FIELDS)
-        for term in terms
-    }
+    both = CorpusStatistics.counted(query, [*known, *chunks])
     return LowerChunks(
-        query=query,
         chunks=chunks,
-        counts={**both, "": counts.get("", 0) + snapshot.lowered},
+        statistics=both.beside(
+            {term: counts.get(term, 0) for term in terms},
+            documents=counts.get("", 0) + len(known) + lowered,
+        ),
         left_out=frozenset(terms).difference(wanted),
         cut=len(found) > LOWER_CHUNKS,
     )
+
+
+def _documents_with(query: KeywordQuery, chunks: Sequence[ChunkTokens]) -> Mapping[str, int]:
+    """In how many of these chunks each term of the query stands, and how many there are."""
+    fields = CorpusStatistics.counted(query, chunks).document_frequency
+    terms = (*query.words, *query.bigrams)
+    counts = {term: max(fields[field].get(term, 0) for field in FIELDS) for term in terms}
+    return {**counts, "": len(chunks)}
 
 
 def _rarest(terms: Sequence[str], counts: Mapping[str, int], *, lowered: int) -> tuple[str, ...]:

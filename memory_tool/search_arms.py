@@ -87,7 +87,8 @@ class Asked:
     """One question as the arms take it.
 
     ``matching`` are the rows that the filter leaves, ``within`` their ids, which are all that an
-    index is told; ``None`` where it has to be checked afterwards.
+    index is told; ``None`` where it has to be checked afterwards. ``limit`` hits are wanted of
+    ``depth`` candidates.
     """
 
     ns_ids: tuple[int, ...]
@@ -98,6 +99,7 @@ class Asked:
     depth: int
     wanted: tuple[Arm, ...]
     bm25: FieldParameters
+    limit: int = 10
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -203,9 +205,15 @@ def keyword_answer(
     found = look_lower(
         asked.keywords, counts, snapshot=newer.snapshot, within=asked.within, known=added
     )
-    scored = _bm25(asked, [*added, *found.chunks], counts=found.counts)
+    scored = best(
+        asked.keywords,
+        [*added, *found.chunks],
+        statistics=found.statistics,
+        depth=asked.depth,
+        parameters=asked.bm25,
+    )
     candidates = _cut([*kept, *scored], asked.depth)
-    least = candidates[-1].score if len(candidates) >= asked.depth else 0.0
+    least = candidates[asked.limit - 1].score if len(candidates) >= asked.limit else 0.0
     return ArmAnswer(candidates=candidates, degraded=found.missing(least, parameters=asked.bm25))
 
 

@@ -136,7 +136,7 @@ class TierHouse:
             id=memory_id,
         )
 
-    def swap(self, first: MemoryId, second: MemoryId, *_others: MemoryId) -> None:
+    def swap(self, first: MemoryId, second: MemoryId) -> None:
         """Let each of two memories be read from the other's place."""
         self.run(
             "UPDATE threefold.memory m SET archive = o.archive FROM threefold.memory o"

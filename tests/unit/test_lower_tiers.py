@@ -57,7 +57,8 @@ def test_both_sides_are_counted_together() -> None:
     """So that a score of one compares with a score of the other."""
     lower = Lower("rare", "common", "common", "other")
     found = look_lower(QUERY, {"": 10_000, "common": 500}, snapshot=lower, within=None, known=())
-    assert found.counts == {"": 10_004, "rare": 1, "common": 502}
+    assert found.statistics.documents == 10_004
+    assert found.statistics.document_frequency["words"] == {"rare": 1, "common": 502}
     assert [chunk.words for chunk in found.chunks] == ["rare", "common", "common"]
     assert found.missing(0.0, parameters=DEFAULT_FIELD_PARAMETERS) == ()
 
@@ -84,11 +85,20 @@ def test_common_words_are_left_out_where_there_are_too_many() -> None:
 
 @pytest.mark.parametrize("documents", [0, 999])
 def test_a_small_index_does_not_say_what_is_common(documents: int) -> None:
-    """Then all words are looked for; what is cut off is said."""
-    lower = Lower(*["common"] * (2 * LOWER_CHUNKS))
-    counts = {"": documents, "common": documents}
+    """Then all words are looked for at first, and what is found says it."""
+    lower = Lower(*["common"] * (2 * LOWER_CHUNKS), "rare")
+    counts = {"": documents, "rare": documents}
     found = look_lower(QUERY, counts, snapshot=lower, within=None, known=())
-    assert set(lower.asked) == {"rare", "common"}
+    assert lower.asked == ("rare",)
+    assert [chunk.words for chunk in found.chunks] == ["rare"]
+    assert found.left_out == {"common"}
+
+
+def test_a_word_that_stands_everywhere_is_read_in_part() -> None:
+    """Where a question has no rarer one; and it is said."""
+    lower = Lower(*["common"] * (2 * LOWER_CHUNKS))
+    query = KeywordQuery(words=("common",), bigrams=())
+    found = look_lower(query, {"": 10_000}, snapshot=lower, within=None, known=())
     assert len(found.chunks) == LOWER_CHUNKS
     assert found.missing(100.0, parameters=DEFAULT_FIELD_PARAMETERS) != ()
 

@@ -9,14 +9,15 @@ ALTER TABLE threefold.ns_clock ADD COLUMN lowered bigint NOT NULL DEFAULT 0;
 -- memory; the sum of the whole file is for backups. A file with lines that no memory names any more
 -- waits to be written again since `stale_since`; one that was, lies about since `gone_since`.
 CREATE TABLE threefold.archive_file (
-    name text PRIMARY KEY,
+    name text NOT NULL,
     ns_id bigint NOT NULL,
     sha256 text NOT NULL,
     bytes bigint NOT NULL,
     memories int NOT NULL,
     made_at timestamptz NOT NULL DEFAULT now(),
     stale_since timestamptz,
-    gone_since timestamptz
+    gone_since timestamptz,
+    PRIMARY KEY (name, ns_id)
 );
 
 -- How often a memory was returned, and when last. Beside it, not in it: to count is no change, and a
@@ -69,7 +70,7 @@ CREATE INDEX memory_deleted ON threefold.memory (ns_id, nseq) WHERE state = 'del
 CREATE FUNCTION threefold.leave_archive() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE threefold.archive_file SET stale_since = now()
-        WHERE name = OLD.archive ->> 'file' AND stale_since IS NULL;
+        WHERE name = OLD.archive ->> 'file' AND ns_id = OLD.ns_id AND stale_since IS NULL;
     RETURN NULL;
 END $$;
 CREATE TRIGGER leave_archive AFTER UPDATE ON threefold.memory FOR EACH ROW
