@@ -94,11 +94,13 @@ class Ageing:
         figures: How many memories are in each tier, and what the archive weighs.
         move: Moves what is due, and says how many memories that were.
         use: Where uses are counted.
+        archives: Whether memories become cold: not where no archive is named that all hosts reach.
     """
 
     figures: Callable[[], TierFigures]
     move: Callable[[MayGoOn], int]
     use: UseLog
+    archives: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

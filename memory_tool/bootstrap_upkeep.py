@@ -76,7 +76,10 @@ def ageing_of(
     store = PostgresTiers(stores.worker)
     tiers = Tiers(
         TierParts(store=store, records=stores.records, archive=stores.archive, summarise=summary),
-        rules=TierRules(hot_days=settings.hot_days, warm_days=settings.warm_days),
+        rules=TierRules(
+            hot_days=settings.hot_days,
+            warm_days=settings.warm_days if settings.archives else None,
+        ),
         pace=Pace(
             figures,
             [name for group in background.targets.values() for name in group],
@@ -85,4 +88,6 @@ def ageing_of(
         ),
     )
     background.also(Duty(kind="tiers", target=STORE, every="day", run=tiers.run))
-    return Ageing(figures=store.figures, move=tiers.move, use=stores.use)
+    return Ageing(
+        figures=store.figures, move=tiers.move, use=stores.use, archives=settings.archives
+    )

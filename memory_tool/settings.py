@@ -86,8 +86,9 @@ class Settings:
         hot_days: Days since a memory was made, changed or used until the keyword index lets go of
             it; its words are then looked for in PostgreSQL.
         warm_days: Days until its text goes to the archive and a summary stays.
-        archive_dir: Folder of the archive; empty means `archive` in the data folder. Where several
-            hosts share a database it has to be one that all of them reach.
+        archive_dir: Folder of the archive, which every process of the store has to reach; empty
+            means `archive` in the data folder, and with a database_url that nothing is archived:
+            other hosts could not read it.
         purge_hours: Hours until a deleted memory's row is removed for good: longer than an index is
             kept to go back to.
         threshold: Least calibrated similarity of a hit that no keyword found.
@@ -178,6 +179,11 @@ class Settings:
             except (ZoneInfoNotFoundError, ValueError) as error:
                 message = f"tz: {self.tz!r} is no known time zone"
                 raise SettingsError(message) from error
+
+    @property
+    def archives(self) -> bool:
+        """Whether texts go to an archive at all."""
+        return bool(self.archive_dir) or not self.database_url
 
     @property
     def archive_folder(self) -> Path:

@@ -18,10 +18,13 @@ Summarise: TypeAlias = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRules:
-    """Days since a memory was made, changed or used until it isn't hot, and until it isn't warm."""
+    """Days since a memory was made, changed or used until it isn't hot, and until it isn't warm.
+
+    Without ``warm_days`` nothing becomes cold, and what is stays so.
+    """
 
     hot_days: float = 7.0
-    warm_days: float = 30.0
+    warm_days: float | None = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

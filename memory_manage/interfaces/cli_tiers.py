@@ -36,7 +36,12 @@ def tiers(
         figures = ageing.figures()
     told: dict[str, Any] = {
         "memories": dict(figures.memories),
-        "archive": {"files": figures.files, "bytes": figures.size, "stale": figures.stale},
+        "archive": {
+            "on": ageing.archives,
+            "files": figures.files,
+            "bytes": figures.size,
+            "stale": figures.stale,
+        },
     }
     if moved is not None:
         told["moved"] = moved
@@ -46,6 +51,8 @@ def tiers(
     stale = f", {figures.stale:,} of them with lines that have to go" if figures.stale else ""
     lines = {tier: f"{count:,}" for tier, count in figures.memories.items()}
     lines["archive"] = f"{figures.files:,} files, {figures.size:,} bytes{stale}"
+    if not ageing.archives:
+        lines["archiving"] = "off: archive_dir names no folder that every host reaches"
     if moved is not None:
         lines["moved"] = f"{moved:,}"
     print_fields(lines)

@@ -26,7 +26,7 @@ class PostgresTiers(TierStore):
         """See :meth:`memory_tool.tier_ports.TierStore.due`."""
         values = {
             "hot": rules.hot_days * _DAY,
-            "warm": rules.warm_days * _DAY,
+            "warm": None if rules.warm_days is None else rules.warm_days * _DAY,
             "bound": limit,
         }
         with self._pool.connection() as connection:

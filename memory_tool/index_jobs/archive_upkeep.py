@@ -20,15 +20,16 @@ class ArchiveUpkeep:
         self._register = register
 
     def run(self, may_go_on: MayGoOn) -> None:
-        """Do what is due. A file that can't be read keeps no other waiting.
+        """Do what is due.
+
+        A damaged file keeps no other waiting. It stays stale, and is told each time: only an
+        operator can bring back what it held, or delete the memories of it.
 
         Raises:
-            Corrupt: A file is damaged: what is to go from it is still there.
             Unavailable: The store or the archive can't be reached.
         """
         self._remove_gone()
         self._remove_orphans()
-        damaged: list[Corrupt] = []
         for name, ns_id in self._register.stale().items():
             if not may_go_on():
                 return
@@ -36,9 +37,6 @@ class ArchiveUpkeep:
                 self._rewrite(name, ns_id)
             except Corrupt as error:
                 logger().error("archive_corrupt", file=name, reason=str(error))
-                damaged.append(error)
-        if damaged:
-            raise damaged[0]
 
     def _rewrite(self, name: str, ns_id: int) -> None:
         kept = self._register.kept(name)

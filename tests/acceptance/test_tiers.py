@@ -1,6 +1,8 @@
 """Memories age: searches answer from every tier, and say from which."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memory_manage.manager import MemoryManage
 from tests.acceptance.asking import ids, texts
@@ -31,6 +33,8 @@ def test_a_search_answers_from_every_tier(own_store: OwnStore, database: Databas
 
     The keyword index holds the hot ones only; a change brings a memory back into it.
     """
+    archive = str(own_store.folder / "archive")
+    own_store = replace(own_store, settings={"archive_dir": archive})
     with own_store.open() as memory:
         hot_en, warm_en, cold_en = (f"{ENGLISH} Page {number}." for number in range(3))
         hot_zh, warm_zh, cold_zh = (f"{CHINESE}第{number}页。" for number in range(3))
@@ -80,6 +84,17 @@ def test_a_search_answers_from_every_tier(own_store: OwnStore, database: Databas
             " ON m.ns_id = k.ns_id AND m.id = k.memory_id WHERE m.tier = 'hot'"
         ).fetchall()
     assert hot == [(own_store.keyword_chunks(),)]
+
+
+def test_nothing_is_archived_where_other_hosts_could_not_read_it(
+    own_store: OwnStore, database: Database
+) -> None:
+    """A text that only one host can show is half lost: the folder has to be named."""
+    with own_store.open() as memory:
+        age(database, 40, memory.add(ENGLISH, user_id="anna").id)
+    told = json.loads(own_store.command("tiers", "--run", "--json").stdout)
+    assert told["memories"] == {"hot": 0, "warm": 1, "cold": 0}
+    assert (told["archive"]["on"], told["moved"]) == (False, 1)
 
 
 def test_use_is_counted(own_store: OwnStore) -> None:

@@ -36,8 +36,10 @@ LEFT JOIN threefold.memory_use u ON u.ns_id = m.ns_id AND u.memory_id = m.id
 CROSS JOIN LATERAL (
     SELECT CASE
         WHEN m.pinned OR m.importance >= 4 THEN 'hot'
-        WHEN age.since >= now() - make_interval(secs => %(hot)s) THEN 'hot'
-        WHEN age.since >= now() - make_interval(secs => %(warm)s) THEN 'warm'
+        WHEN age.since >= now() - make_interval(secs => %(hot)s::float8) THEN 'hot'
+        WHEN %(warm)s::float8 IS NULL AND m.tier = 'cold' THEN 'cold'
+        WHEN %(warm)s::float8 IS NULL THEN 'warm'
+        WHEN age.since >= now() - make_interval(secs => %(warm)s::float8) THEN 'warm'
         ELSE 'cold' END AS tier
     FROM (SELECT greatest(m.created_at, m.updated_at, u.used_at) AS since) age
 ) w
