@@ -12,6 +12,7 @@ from memory_tool.bootstrap_embedders import Embedders
 from memory_tool.bootstrap_indexes import GivenIndexes, Indexes
 from memory_tool.bootstrap_spaces import Made, recorded_space, with_changes
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
+from memory_tool.bootstrap_upkeep import ageing_of
 from memory_tool.errors import SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.job_values import STORE, Duty
@@ -134,6 +135,10 @@ def _joined(
         truth=truth,
         server=server,
     )
+    background = indexes.background()
+    ageing = None
+    if truth.ageing is not None and truth.figures is not None and background is not None:
+        ageing = ageing_of(truth.ageing, settings, figures=truth.figures, background=background)
     stores = Stores(
         records=truth.records,
         reader=truth.reader,
@@ -146,7 +151,8 @@ def _joined(
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
-        background=indexes.background(),
+        background=background,
+        ageing=ageing,
         where={
             "records": truth.shown,
             **indexes.where,

@@ -15,6 +15,7 @@ from memory_manage.interfaces import (
     cli_rebuild,
     cli_reembed,
     cli_serve,
+    cli_tiers,
     cli_upkeep,
     cli_worker,
 )
@@ -42,6 +43,7 @@ _COMMANDS: Final = {
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
     "reembed": cli_reembed.reembed,
+    "tiers": cli_tiers.tiers,
     "serve": cli_serve.serve,
 }
 
