@@ -11,6 +11,7 @@ import typer
 
 from memory_manage.interfaces import (
     cli_demo,
+    cli_erase,
     cli_memories,
     cli_rebuild,
     cli_serve,
@@ -40,6 +41,7 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "erase": cli_erase.erase,
     "serve": cli_serve.serve,
 }
 
