@@ -27,7 +27,7 @@ def erase(
     """Erase memories from every store, index, archive and file, and prove it.
 
     Without ids and condition all namespaces of the scope are erased, with their names: who adds
-    under them again begins anew. Deleted memories may be named too, for indexes may still hold them.
+    under them again begins anew. Deleted memories may be named too: indexes may still hold them.
 
     Args:
         tool: Where they are stored.

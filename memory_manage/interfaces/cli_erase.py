@@ -45,7 +45,7 @@ def erase(
     and tables are written anew, so it takes as long as a full rebuild. A place that another process
     or host has to finish is said to be waiting, and the exit status is 4: call it again later.
     """
-    words = {key: value for key, value in where.words(filters).items() if value is not None}
+    words = where.words(filters)
     if not yes:
         message = "erasing can't be undone, not even from a backup: say --yes"
         raise InputError(message)
