@@ -16,10 +16,12 @@ from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
+from memory_tool.bootstrap_erase import eraser_of
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.index_jobs.erase import Erase
 from memory_tool.index_jobs.following import FolderTargets, background_of
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
@@ -142,6 +144,7 @@ def _joined(
     parts = _Indexes(
         identity=identity, server=server, vector_index=vector_index, keyword_index=keyword_index
     )
+    background = _background(settings, given, truth=truth, indexes=parts)
     return Stores(
         records=truth.records,
         reader=truth.reader,
@@ -152,7 +155,8 @@ def _joined(
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
-        background=_background(settings, given, truth=truth, indexes=parts),
+        background=background,
+        eraser=_eraser(settings, truth, background),
         where={
             "records": truth.shown,
             "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),
@@ -163,6 +167,12 @@ def _joined(
             "data": str(settings.data_dir),
         },
     )
+
+
+def _eraser(settings: Settings, truth: Truth, background: BackgroundApplier | None) -> Erase | None:
+    if truth.erasing is None or truth.following is None or background is None:
+        return None
+    return eraser_of(settings, truth.erasing, background=background, jobs=truth.following.jobs)
 
 
 def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> EmbeddingSpace | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from memory_tool.adapters.host_folder import open_folder, process_name
@@ -19,6 +20,7 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
+from memory_tool.bootstrap_erase import EraseDoors, erase_doors
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
 from memory_tool.job_values import STORE, Duty
@@ -42,6 +44,8 @@ class _Database:
     worker: str
     owner: str
     shown: str
+    folder: Path | None = None
+    forget_log: Callable[[], None] | None = None
     revive: Callable[[], None] | None = None
     close: Callable[[], None] = lambda: None
 
@@ -58,6 +62,7 @@ class Truth:
     gaps: VectorGaps | None
     identity: str
     shown: str
+    erasing: EraseDoors | None = None
 
 
 def postgres_truth(
@@ -81,6 +86,7 @@ def postgres_truth(
         pool.open()
         opened.callback(pool.close)
     records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
+    identity = log.identity()
     return Truth(
         records=records,
         reader=PostgresRecordReader(app, records),
@@ -88,8 +94,16 @@ def postgres_truth(
         following=_following(settings, log, pool=worker),
         figures=PostgresChangeFigures(worker),
         gaps=log,
-        identity=log.identity(),
+        identity=identity,
         shown=database.shown,
+        erasing=erase_doors(
+            settings,
+            worker=worker,
+            owner=database.owner,
+            identity=identity,
+            server_folder=database.folder,
+            forget_log=database.forget_log,
+        ),
     )
 
 
@@ -153,6 +167,8 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
         worker=server.conninfo(role=Role.WORKER),
         owner=server.conninfo(role=Role.OWNER),
         shown="embedded PostgreSQL",
+        folder=server.folder(),
+        forget_log=server.forget_log,
         revive=server.ensure_running,
         close=server.close,
     )

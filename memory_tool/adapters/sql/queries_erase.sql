@@ -57,3 +57,7 @@ WHERE c.relkind = 'r'
           substring(c.relname FROM '[0-9]+$')::int, wanted.ns_id)
   END
 ORDER BY 1
+
+-- name: known_targets
+-- Every target that is followed, whoever does.
+SELECT target FROM threefold.index_target WHERE generation > 0 ORDER BY target
