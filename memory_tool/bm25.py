@@ -224,6 +224,26 @@ def best(
     )[: max(depth, 0)]
 
 
+def most_possible(
+    terms: Iterable[str],
+    *,
+    statistics: CorpusStatistics,
+    parameters: FieldParameters = DEFAULT_FIELD_PARAMETERS,
+    weights: FieldWeights = DEFAULT_WEIGHTS,
+) -> float:
+    """A score that no document reaches which holds no other term of the query than these.
+
+    However often a term occurs, it counts at most k1 + 1 times its idf.
+    """
+    weight_of, knobs = weights.by_field(), parameters.by_field()
+    return sum(
+        weight_of[field] * (knobs[field].k1 + 1) * _idf(term, field, statistics=statistics)
+        for term in terms
+        for field in FIELDS
+        if term in statistics.document_frequency[field]
+    )
+
+
 def best_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """The order of every keyword search: by score, and equal scores by id and ordinal."""
     return tuple(

@@ -18,6 +18,7 @@ from memory_tool.adapters.sentence_transformer_embedder import SentenceTransform
 from memory_tool.assembly import Stores
 from memory_tool.bootstrap_erase import eraser_of
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
+from memory_tool.bootstrap_upkeep import ageing_of
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
@@ -145,6 +146,9 @@ def _joined(
         identity=identity, server=server, vector_index=vector_index, keyword_index=keyword_index
     )
     background = _background(settings, given, truth=truth, indexes=parts)
+    ageing = None
+    if truth.ageing is not None and truth.figures is not None and background is not None:
+        ageing = ageing_of(truth.ageing, settings, figures=truth.figures, background=background)
     return Stores(
         records=truth.records,
         reader=truth.reader,
@@ -157,6 +161,7 @@ def _joined(
         gaps=truth.gaps,
         background=background,
         eraser=_eraser(settings, truth, background),
+        ageing=ageing,
         where={
             "records": truth.shown,
             "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),

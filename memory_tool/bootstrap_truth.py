@@ -21,6 +21,7 @@ from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.bootstrap_erase import EraseDoors, erase_doors
+from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
 from memory_tool.job_values import STORE, Duty
@@ -63,6 +64,7 @@ class Truth:
     identity: str
     shown: str
     erasing: EraseDoors | None = None
+    ageing: AgeingStores | None = None
 
 
 def postgres_truth(
@@ -85,13 +87,14 @@ def postgres_truth(
     for pool in (app, worker):
         pool.open()
         opened.callback(pool.close)
-    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
+    ageing = ageing_stores(settings, app=app, worker=worker)
+    records, log = PostgresRecordStore(app, ageing.archive), PostgresChangeLog(worker)
     identity = log.identity()
     return Truth(
         records=records,
         reader=PostgresRecordReader(app, records),
         spaces=records,
-        following=_following(settings, log, pool=worker),
+        following=_following(settings, log, ageing=ageing),
         figures=PostgresChangeFigures(worker),
         gaps=log,
         identity=identity,
@@ -104,10 +107,12 @@ def postgres_truth(
             server_folder=database.folder,
             forget_log=database.forget_log,
         ),
+        ageing=ageing,
     )
 
 
-def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
+def _following(settings: Settings, log: ChangeLog, *, ageing: AgeingStores) -> Following:
+    pool = ageing.worker
     holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
     forget = Duty(
         kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
@@ -117,7 +122,7 @@ def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Fol
         jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
         registry=upkeep,
         lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
-        duties=(forget,),
+        duties=(forget, *forgetting_duties(ageing, settings)),
     )
 
 

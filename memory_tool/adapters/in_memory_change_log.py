@@ -15,7 +15,7 @@ from memory_tool.adapters.in_memory_state import (
 )
 from memory_tool.errors import Unavailable
 from memory_tool.log_ports import ChangeLog, VectorGaps
-from memory_tool.model import MemoryId, State, StoredRow
+from memory_tool.model import MemoryId, State, StoredRow, Tier
 from memory_tool.port_values import (
     NO_POINTER,
     ChangeBatch,
@@ -163,7 +163,7 @@ def _changed(space: NamespaceState, kind: Kind, *, above: int, upto: int) -> Ite
         version = _version(row, kind)
         # Not by nseq: a row whose importance changed after the cut would never come.
         if above < version <= upto:
-            live = row.state is State.LIVE
+            live = row.state is State.LIVE and (kind == "vector" or row.memory.tier is Tier.HOT)
             yield ChangeRow(
                 ns_id=space.ns_id,
                 memory_id=row.memory.id,
