@@ -19,12 +19,12 @@ BEGIN
         RETURN QUERY SELECT 0::bigint, 0::bigint, 0::bigint;
         RETURN;
     END IF;
-    SELECT array_agg(some.id) INTO chosen FROM (
+    SELECT array_agg(picked.id) INTO chosen FROM (
         SELECT m.id FROM threefold.memory m
         WHERE m.ns_id = target_ns AND m.state <> 'deleted'
           AND (wanted IS NULL OR m.id = ANY (wanted))
         LIMIT bound
-    ) some;
+    ) picked;
     erased := coalesce(cardinality(chosen), 0);
     IF erased = 0 THEN
         RETURN QUERY SELECT 0::bigint, 0::bigint, 0::bigint;
