@@ -4,18 +4,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory_tool.adapters.archive_folder import ArchiveFolder
 from memory_tool.adapters.erase_ledger_file import EraseLedgerFile
 from memory_tool.adapters.file_scan import FolderScan
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_erase import PostgresErase, PostgresRewrite
 from memory_tool.adapters.postgres_targets import PostgresTargets
+from memory_tool.adapters.postgres_tiers import PostgresArchiveRegister
+from memory_tool.archive_ports import Archive
 from memory_tool.erase_ports import EraseLedger, EraseTruth, Rewriting
 from memory_tool.erase_values import Place
+from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.index_jobs.archive_upkeep import ArchiveUpkeep
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.erase import Erase, ErasePlaces, replay
 from memory_tool.index_jobs.erase_indexes import EraseIndexes
 from memory_tool.job_ports import Jobs
 from memory_tool.settings import Settings
+from memory_tool.tier_ports import ArchiveRegister
 
 LEDGER = "erase-ledger.jsonl"
 
@@ -33,6 +39,8 @@ class EraseDoors:
     truth: EraseTruth
     tables: Rewriting
     targets: PostgresTargets
+    archive: Archive
+    register: ArchiveRegister
     identity: str
     server_folder: Path | None
     forget_log: Callable[[], None] | None
@@ -58,6 +66,8 @@ def erase_doors(
         truth=PostgresErase(worker),
         tables=PostgresRewrite(owner),
         targets=PostgresTargets(worker),
+        archive=ArchiveFolder(settings.archive_folder),
+        register=PostgresArchiveRegister(worker),
         identity=identity,
         server_folder=server_folder,
         forget_log=forget_log,
@@ -70,7 +80,9 @@ def eraser_of(
     settings: Settings, doors: EraseDoors, *, background: BackgroundApplier, jobs: Jobs
 ) -> Erase:
     """Everything that erases, joined."""
-    folders = [settings.data_dir]
+    # Whoever reads a file at this moment is told that it is gone, and shows a summary.
+    archives = ArchiveUpkeep(doors.archive, doors.register, patience=0.0)
+    folders = [settings.data_dir, settings.archive_folder]
     if doors.server_folder is not None:
         folders.append(doors.server_folder)
     indexes = EraseIndexes(background, jobs=jobs, known=doors.targets.known)
@@ -79,7 +91,7 @@ def eraser_of(
         doors.truth,
         store=doors.identity,
         places=ErasePlaces(
-            archives=_no_archives,
+            archives=lambda: _archive_places(archives),
             indexes=indexes.run,
             tables=doors.tables,
             server_log=lambda: _log_place(doors.forget_log),
@@ -88,8 +100,14 @@ def eraser_of(
     )
 
 
-def _no_archives() -> Sequence[Place]:
-    return ()
+def _archive_places(archives: ArchiveUpkeep) -> Sequence[Place]:
+    try:
+        archives.run(lambda: True)
+        # What was written anew a moment ago is removed now.
+        archives.run(lambda: True)
+    except (Corrupt, Unavailable) as error:
+        return [Place(name="archives", state="waiting", said=str(error))]
+    return [Place(name="archives", state="done", said="no file holds a line without a memory")]
 
 
 def _log_place(forget: Callable[[], None] | None) -> Place:

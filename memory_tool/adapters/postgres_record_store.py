@@ -246,8 +246,6 @@ def _after(
     )
     if lowered:
         yield "note_lowered", {"ns_id": ns_id, "lowered": lowered}
-    if any(change.action == "tier" for change in changes):
-        yield "date_moves", {"ns_id": ns_id, "base": existing.nseq}
     if archived is not None:
         moved = [row for row in after.values() if row.archive is not None]
         yield "drop_versions", {"ns_id": ns_id, "ids": id_array(row.memory.id for row in moved)}

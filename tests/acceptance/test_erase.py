@@ -66,6 +66,16 @@ def tell(store: OwnStore) -> OwnStore:
     return store
 
 
+def put_into_the_archive(store: OwnStore) -> None:
+    """All that the store holds goes cold, as if it were old."""
+    with store.parts(hot_days=1e-9, warm_days=2e-9).tool as tool:
+        ageing = tool.stores.ageing
+        assert ageing is not None
+        while ageing.move(lambda: True):
+            pass
+        assert ageing.figures().memories["cold"] == 3
+
+
 @pytest.fixture
 def told(own_store: OwnStore) -> OwnStore:
     """A store on a server of somebody else's, with the secret."""
@@ -75,11 +85,15 @@ def told(own_store: OwnStore) -> OwnStore:
 def test_what_was_erased_is_in_no_file_and_others_keep_theirs(embedded_store: OwnStore) -> None:
     """Versions, tokens, dead rows, indexes, statistics and the server's own log."""
     told = tell(embedded_store)
+    put_into_the_archive(told)
+    assert files_that_say(told.data_dir() / "archive", SECRET)
     with both(told) as (memory, tool):
         assert files_that_say(told.folder, SECRET)
+        fresh = memory.add(f"{SECRET} is said again", user_id="u1").id
+        memory.update(str(fresh), content=f"{SECRET} is said yet again", user_id="u1")
         receipt = erased(tool, user="u1")
         assert receipt.complete, receipt
-        assert receipt.rows == {"memories": 2, "versions": 1, "chunks": 2, "namespaces": 2}
+        assert receipt.rows == {"memories": 3, "versions": 1, "chunks": 3, "namespaces": 2}
         assert {place.name.partition(":")[0] for place in receipt.places} >= {
             "erase ledger",
             "faiss",

@@ -17,11 +17,6 @@ SELECT threefold.put_tokens(%(ns_id)s, %(tokens)s::json)
 -- Old versions are in the archive now.
 SELECT threefold.drop_versions(%(ns_id)s, %(ids)s::uuid[])
 
--- name: date_moves
--- The audit dates a row by its latest change of content, which a move is not.
-UPDATE threefold.audit SET at = clock_timestamp()
-WHERE ns_id = %(ns_id)s AND nseq > %(base)s AND action = 'tier'
-
 -- name: note_lowered
 -- So many more memories of a namespace are warm or cold; its clock is locked.
 UPDATE threefold.ns_clock SET lowered = greatest(lowered + %(lowered)s, 0) WHERE ns_id = %(ns_id)s
@@ -126,8 +121,9 @@ WHERE m.ns_id = %(ns_id)s AND m.id = p.id AND m.archive ->> 'file' = %(name)s
 UPDATE threefold.archive_file SET gone_since = now() WHERE name = %(name)s
 
 -- name: gone_archive_files
--- Files that no reader can be at any more: none takes as long.
-SELECT name FROM threefold.archive_file WHERE gone_since < now() - interval '10 minutes'
+-- Files that were switched from so many seconds ago.
+SELECT name FROM threefold.archive_file
+WHERE gone_since <= clock_timestamp() - make_interval(secs => %(seconds)s)
 
 -- name: forget_archive_file
 -- The file was removed.

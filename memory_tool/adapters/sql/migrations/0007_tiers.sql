@@ -198,3 +198,18 @@ GRANT EXECUTE ON FUNCTION
     threefold.open_write(
         text, bytea, text, text, text, text[], bytea, bytea[], bytea[], uuid[])
     TO threefold_worker;
+
+-- One expression of the write of 0006: the audit dated every change by that of the content, which a
+-- move between tiers and a vector made later leave alone.
+DO $$
+DECLARE
+    written text := pg_get_functiondef('threefold.write_changes'::regproc);
+    dated text := replace(written, 'version, action, updated_at FROM image',
+        'version, action, CASE WHEN action IN (''tier'', ''embed'') THEN clock_timestamp()'
+        ' ELSE updated_at END FROM image');
+BEGIN
+    IF dated = written THEN
+        RAISE EXCEPTION 'write_changes reads otherwise than it did when this was written';
+    END IF;
+    EXECUTE dated;
+END $$;
