@@ -8,10 +8,11 @@ from typing import Protocol
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
+from memory_tool.erase_values import Receipt
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
-from memory_tool.model import EmbeddingSpace, Json
+from memory_tool.model import EmbeddingSpace, Json, MemoryId
 from memory_tool.overlay import OverlayMemo
 from memory_tool.patient_reader import PatientReader
 from memory_tool.port_values import Pointer
@@ -107,6 +108,20 @@ class ChangeOfModel(Protocol):
         ...
 
 
+class Erasing(Protocol):
+    """Whoever erases with proof."""
+
+    def run(
+        self,
+        targets: Sequence[tuple[int, MemoryId | None]],
+        *,
+        pieces: Sequence[str] = (),
+        say: Callable[[str], None] = ...,
+    ) -> Receipt:
+        """Erase memories, or whole namespaces where no memory is named, from every place."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ageing:
     """What becomes of memories with time.
@@ -140,6 +155,7 @@ class Stores:
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
+        eraser: Erases with proof; ``None`` where a record store was given that can't.
         ageing: Tiers and use; ``None`` where the store knows neither.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
@@ -161,6 +177,7 @@ class Stores:
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
     background: Background | None = None
+    eraser: Erasing | None = None
     ageing: Ageing | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
-from memory_tool.assembly import Stores
+from memory_tool.assembly import Background, Stores
 from memory_tool.bootstrap_embedders import Embedders
+from memory_tool.bootstrap_erase import eraser_of
 from memory_tool.bootstrap_indexes import GivenIndexes, Indexes
 from memory_tool.bootstrap_spaces import Made, recorded_space, with_changes
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
 from memory_tool.bootstrap_upkeep import ageing_of
 from memory_tool.errors import SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
+from memory_tool.index_jobs.erase import Erase
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.log_ports import IndexTarget
@@ -152,6 +154,7 @@ def _joined(
         figures=truth.figures,
         gaps=truth.gaps,
         background=background,
+        eraser=_eraser(settings, truth, background=background),
         ageing=ageing,
         where={
             "records": truth.shown,
@@ -167,6 +170,12 @@ def _joined(
         settings=settings, truth=truth, embedders=embedders, indexes=indexes, side=given.side
     )
     return with_changes(stores, made)
+
+
+def _eraser(settings: Settings, truth: Truth, *, background: Background | None) -> Erase | None:
+    if truth.erasing is None or truth.following is None or background is None:
+        return None
+    return eraser_of(settings, truth.erasing, background=background, jobs=truth.following.jobs)
 
 
 def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> EmbeddingSpace | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from memory_tool.adapters.host_folder import open_folder, process_name
@@ -21,6 +22,7 @@ from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
+from memory_tool.bootstrap_erase import EraseDoors, erase_doors
 from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
@@ -47,6 +49,8 @@ class _Database:
     worker: str
     owner: str
     shown: str
+    folder: Path | None = None
+    forget_log: Callable[[], None] | None = None
     revive: Callable[[], None] | None = None
     close: Callable[[], None] = lambda: None
 
@@ -65,6 +69,7 @@ class Truth:
     shown: str
     keeper: SpaceKeeper | None
     inventory: TruthInventory | None
+    erasing: EraseDoors | None = None
     ageing: AgeingStores | None = None
 
 
@@ -90,6 +95,7 @@ def postgres_truth(
         opened.callback(pool.close)
     ageing = ageing_stores(settings, app=app, worker=worker)
     records, log = PostgresRecordStore(app, ageing.archive), PostgresChangeLog(worker)
+    identity = log.identity()
     return Truth(
         records=records,
         reader=PostgresRecordReader(app, records),
@@ -97,10 +103,18 @@ def postgres_truth(
         following=_following(settings, log, ageing=ageing),
         figures=PostgresChangeFigures(worker),
         gaps=log,
-        identity=log.identity(),
+        identity=identity,
         shown=database.shown,
         keeper=PostgresSpaces(worker),
         inventory=PostgresInventory(worker),
+        erasing=erase_doors(
+            settings,
+            worker=worker,
+            owner=database.owner,
+            identity=identity,
+            server_folder=database.folder,
+            forget_log=database.forget_log,
+        ),
         ageing=ageing,
     )
 
@@ -168,6 +182,8 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
         worker=server.conninfo(role=Role.WORKER),
         owner=server.conninfo(role=Role.OWNER),
         shown="embedded PostgreSQL",
+        folder=server.folder(),
+        forget_log=server.forget_log,
         revive=server.ensure_running,
         close=server.close,
     )

@@ -94,6 +94,10 @@ class Settings:
         threshold: Least calibrated similarity of a hit that no keyword found.
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
+        erase_ledger: File of the orders to erase, on storage that no restore of the database takes
+            back; empty means ``erase-ledger.jsonl`` in the data folder. Processes on several hosts
+            need a shared one.
+        erase_ledger_lost: ``refuse`` to open a store whose ledger lacks lines, or ``accept`` it.
         http_host: Address that `threefold serve` listens at.
         http_port: Its port; 0 means any free one.
         http_keys: File of the API keys; without one the server serves this machine alone.
@@ -147,6 +151,8 @@ class Settings:
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
+    erase_ledger: str = ""
+    erase_ledger_lost: str = "refuse"
     http_host: str = "127.0.0.1"
     http_port: int = 8000
     http_keys: str = ""
@@ -168,6 +174,9 @@ class Settings:
             raise SettingsError(message)
         if not self.threshold <= 1:
             message = f"threshold lies between 0 and 1, not {self.threshold}"
+            raise SettingsError(message)
+        if self.erase_ledger_lost not in {"refuse", "accept"}:
+            message = f"erase_ledger_lost is refuse or accept, not {self.erase_ledger_lost!r}"
             raise SettingsError(message)
         unknown = set(self.scope_requires) - {"user", "project", "agent"}
         if unknown:

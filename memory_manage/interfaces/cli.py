@@ -11,6 +11,7 @@ import typer
 
 from memory_manage.interfaces import (
     cli_demo,
+    cli_erase,
     cli_memories,
     cli_rebuild,
     cli_reembed,
@@ -44,6 +45,7 @@ _COMMANDS: Final = {
     "rebuild": cli_rebuild.rebuild,
     "reembed": cli_reembed.reembed,
     "tiers": cli_tiers.tiers,
+    "erase": cli_erase.erase,
     "serve": cli_serve.serve,
 }
 

@@ -8,6 +8,9 @@ from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
 from memory_tool.tier_ports import ArchiveRegister
 
+READER_SECONDS: Final = 600.0
+"""No reader takes as long to read a file that it was sent to."""
+
 _ORPHAN_SECONDS: Final = 86_400.0
 """A file that no row knew for a day was left by a crash between file and commit."""
 
@@ -15,9 +18,17 @@ _ORPHAN_SECONDS: Final = 86_400.0
 class ArchiveUpkeep:
     """Writes files again without what has to go, and removes those that nobody needs."""
 
-    def __init__(self, archive: Archive, register: ArchiveRegister) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        register: ArchiveRegister,
+        *,
+        patience: float = READER_SECONDS,
+    ) -> None:
+        """``patience`` is how long a file that no row names is left to those who read it."""
         self._archive = archive
         self._register = register
+        self._patience = patience
 
     def run(self, may_go_on: MayGoOn) -> None:
         """Do what is due.
@@ -50,7 +61,7 @@ class ArchiveUpkeep:
             self._archive.remove(file.name)
 
     def _remove_gone(self) -> None:
-        for name in self._register.gone():
+        for name in self._register.gone(seconds=self._patience):
             self._archive.remove(name)
             self._register.forget(name)
 
