@@ -20,7 +20,14 @@ from memory_tool.adapters.tantivy_control import (
     write_clocks,
     write_stamp,
 )
-from memory_tool.adapters.tantivy_folder import STORE, Opened, TantivyFolder, reading, writing
+from memory_tool.adapters.tantivy_folder import (
+    CURRENT,
+    STORE,
+    Opened,
+    TantivyFolder,
+    reading,
+    writing,
+)
 from memory_tool.adapters.tantivy_schema import SCHEMA_VERSION, chunk_documents, memory_term
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.log_ports import ChangeLog
@@ -50,15 +57,18 @@ class TantivyTarget:
     ``reset`` or the end of the process frees it.
     """
 
-    def __init__(self, folder: Path, *, name: str, tokeniser: int) -> None:
+    def __init__(
+        self, folder: Path, *, name: str, tokeniser: int, names: str = CURRENT
+    ) -> None:
         """Name the folder; nothing is touched yet.
 
         Args:
             folder: The folder of this index alone.
             name: The name under which the truth keeps the target's marks and progress.
             tokeniser: Version of the tokeniser that made the tokens of the rows.
+            names: The file that names the index to write: the one that is read, or that is built.
         """
-        self._folder = TantivyFolder(folder)
+        self._folder = TantivyFolder(folder, names=names)
         self._name = name
         self._tokeniser = tokeniser
         self._lock = threading.Lock()
@@ -121,6 +131,12 @@ class TantivyTarget:
         with self._lock:
             self._held = None
             self._folder.start_afresh()
+
+    def finish(self) -> None:
+        """Wait until small segments are joined, and give the folder to others."""
+        with self._lock:
+            self._end_writer()
+            self._opened = None
 
     def close(self) -> None:
         """Give the folder to other processes. May be called twice."""

@@ -256,6 +256,8 @@ WHERE k.target = %(target)s AND k.made_at < now() - interval '6 hours'
                ORDER BY l.seq DESC OFFSET 1000 LIMIT 1)
   AND NOT EXISTS (
       SELECT FROM threefold.index_target t WHERE t.target = k.target AND t.mark = k.mark)
+  AND NOT EXISTS (
+      SELECT FROM threefold.index_generation g WHERE g.target = k.target AND g.mark = k.mark)
 
 -- name: changed_rows
 -- Rows whose own number lies above one and up to another in each namespace, with their chunks. Not
@@ -411,6 +413,8 @@ WITH gone AS (
     DELETE FROM threefold.index_progress p USING gone WHERE p.target = gone.target
 ), letters AS (
     DELETE FROM threefold.dead_letter d USING gone WHERE d.target = gone.target
+), generations AS (
+    DELETE FROM threefold.index_generation g USING gone WHERE g.target = gone.target
 )
 SELECT target FROM gone ORDER BY target
 
