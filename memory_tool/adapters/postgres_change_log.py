@@ -12,6 +12,7 @@ from typing import Final, Literal, cast
 from psycopg import sql
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_holdings import NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
     Image,
@@ -33,7 +34,6 @@ from memory_tool.port_values import (
 )
 from memory_tool.scope import Namespace
 
-NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 # What the other index doesn't hold stays in the database.
 _COLUMNS: Final = {
     "vector": "'' AS words, '' AS bigrams, k.embedding",
@@ -270,7 +270,9 @@ def _changed_rows(
     base: TargetBase,
     upto: Mapping[int, int],
 ) -> Iterator[ChangeRow]:
-    sql = statement("changed_rows", number=NUMBER[kind], columns=_COLUMNS[kind])
+    sql = statement(
+        "changed_rows", number=NUMBER[kind], held=ROW_HELD[kind], columns=_COLUMNS[kind]
+    )
     parameters = {
         "ns_ids": number_array(upto),
         "above": number_array(base.clocks.get(ns_id, 0) for ns_id in upto),

@@ -267,7 +267,7 @@ SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, m.chunk_high, k.*
 FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[]) AS s (ns_id, above, upto)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.{number} AS number,
-           m.state = 'live' AS live, m.extra, m.chunk_high
+           {held} AS live, m.extra, m.chunk_high
     FROM threefold.memory m
     WHERE m.ns_id = s.ns_id AND m.nseq > s.above AND m.nseq > 0
       AND m.{number} > s.above AND m.{number} <= s.upto
@@ -470,7 +470,7 @@ SELECT
     (SELECT count(*) FROM standing s
      JOIN threefold.memory m ON m.ns_id = s.ns_id
      JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-     WHERE m.state = 'live' AND m.{number} <= s.applied AND {holds}),
+     WHERE {row_held} AND m.{number} <= s.applied AND {chunk_held}),
     (SELECT coalesce(sum(m.chunk_high), 0) FROM standing s
      JOIN threefold.memory m ON m.ns_id = s.ns_id WHERE m.{number} > s.applied),
     (SELECT coalesce(sum(m.chunk_high), 0) FROM letters d
