@@ -21,7 +21,9 @@ class EmptyInventory(IndexInventory):
         return {}
 
     def fingerprints(
-        self, *, leaving_out: Mapping[int, frozenset[MemoryId]]  # noqa: ARG002 - as the port
+        self,
+        *,
+        leaving_out: Mapping[int, frozenset[MemoryId]],  # noqa: ARG002 - as the port
     ) -> Mapping[int, Fingerprint]:
         """Nothing."""
         return {}

@@ -50,6 +50,14 @@ class Renewal(Protocol):
         """
         ...
 
+
+class WayBack(Protocol):
+    """How one target goes back to an earlier generation. Only the holder of its lease calls it."""
+
+    def reads(self) -> int:
+        """The generation that is read; 0 where that is none of those that are noted."""
+        ...
+
     def keep(self) -> None:
         """See that the last hourly one can be gone back to, and remove what is too old for it."""
         ...
@@ -63,6 +71,10 @@ class Renewal(Protocol):
             Unavailable: Somebody else switched meanwhile.
         """
         ...
+
+
+class Renewable(Renewal, WayBack, Protocol):
+    """Both of them, for one target."""
 
 
 @runtime_checkable

@@ -27,13 +27,13 @@ from memory_tool.errors import Corrupt
 from memory_tool.generations import KeptGeneration, Quality, worth_keeping
 from memory_tool.log_ports import ChangeLog
 from memory_tool.port_values import Patience, Pointer
-from memory_tool.renewal_ports import GenerationCatalogue, Renewal, Tidied
+from memory_tool.renewal_ports import GenerationCatalogue, Renewal, Tidied, WayBack
 
 _KINDS: Final = {"keyword": "inverted index", "vector": "int8 HNSW"}
 
 
-class ElasticsearchRenewal(Renewal, Tidied):
-    """See :class:`memory_tool.renewal_ports.Renewal`."""
+class ElasticsearchRenewal(Renewal, WayBack, Tidied):
+    """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`."""
 
     def __init__(
         self,
@@ -73,9 +73,7 @@ class ElasticsearchRenewal(Renewal, Tidied):
         return self._successor if self._successor.begun() else None
 
     @contextmanager
-    def inventory(
-        self, *, successor: bool
-    ) -> Iterator[ElasticsearchInventory | EmptyInventory]:
+    def inventory(self, *, successor: bool) -> Iterator[ElasticsearchInventory | EmptyInventory]:
         """See :meth:`memory_tool.renewal_ports.Renewal.inventory`."""
         generation = self._successor.built() if successor else self._read()
         if generation is None:
@@ -96,9 +94,7 @@ class ElasticsearchRenewal(Renewal, Tidied):
         before = publish(self._log, self._target, generation=built, mark=mark)
         self._leave(before)
         self._catalogue.note(
-            Pointer(
-                target=self._target, generation=built.number, locator=built.index, mark=mark
-            ),
+            Pointer(target=self._target, generation=built.number, locator=built.index, mark=mark),
             "full",
         )
         self._end_succession()
@@ -107,8 +103,13 @@ class ElasticsearchRenewal(Renewal, Tidied):
             generation=built.number, rows=self._generations.count(built.index), kind=self._kind
         )
 
+    def reads(self) -> int:
+        """See :meth:`memory_tool.renewal_ports.WayBack.reads`."""
+        pointer = self._log.pointer(self._target)
+        return pointer.generation if pointer else 0
+
     def keep(self) -> None:
-        """See :meth:`memory_tool.renewal_ports.Renewal.keep`."""
+        """See :meth:`memory_tool.renewal_ports.WayBack.keep`."""
         pointer = self._log.pointer(self._target)
         if pointer is None:
             return
@@ -124,7 +125,7 @@ class ElasticsearchRenewal(Renewal, Tidied):
         )
 
     def return_to(self, kept: KeptGeneration) -> None:
-        """See :meth:`memory_tool.renewal_ports.Renewal.return_to`."""
+        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
         generation = self._generations.named(kept.pointer.locator)
         if generation is None:
             message = f"{kept.pointer.locator} is no index of this store"

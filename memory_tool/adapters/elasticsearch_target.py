@@ -304,9 +304,7 @@ class ElasticsearchTarget(IndexTarget):
         publish(self._log, self._name, generation=generation, mark=mark)
         logger().info("index_switched", target=self._name, index=generation.index)
         read_before = before.locator if before else None
-        self._generations.retire(
-            kept={generation.index, read_before}, written={generation.index}
-        )
+        self._generations.retire(kept={generation.index, read_before}, written={generation.index})
 
 
 def publish(log: ChangeLog, target: str, *, generation: Generation, mark: str) -> Pointer | None:

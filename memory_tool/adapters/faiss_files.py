@@ -159,9 +159,7 @@ def renumbered(root: Path, pointer: Pointer, *, target: str, above: int) -> Poin
             folder / MANIFEST, dataclasses.replace(manifest, generation=number).encoded()
         )
         install(folder, generation_folder(root, number))
-    return dataclasses.replace(
-        pointer, target=target, generation=number, locator=written.sha256
-    )
+    return dataclasses.replace(pointer, target=target, generation=number, locator=written.sha256)
 
 
 def replace_file(path: Path, content: bytes) -> None:

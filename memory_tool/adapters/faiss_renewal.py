@@ -24,14 +24,14 @@ from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.generations import KeptGeneration, Origin, Quality, worth_keeping
 from memory_tool.log_ports import ChangeLog
 from memory_tool.port_values import NO_POINTER, Pointer
-from memory_tool.renewal_ports import GenerationCatalogue, Renewal
+from memory_tool.renewal_ports import GenerationCatalogue, Renewal, WayBack
 
 _SCANNED: Final = "exact"
 _GRAPH: Final = "HNSW"
 
 
-class FaissRenewal(Renewal):
-    """See :class:`memory_tool.renewal_ports.Renewal`."""
+class FaissRenewal(Renewal, WayBack):
+    """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`."""
 
     def __init__(
         self,
@@ -104,15 +104,20 @@ class FaissRenewal(Renewal):
         self.keep()
         return _quality(read_manifest(self._root, pointer))
 
+    def reads(self) -> int:
+        """See :meth:`memory_tool.renewal_ports.WayBack.reads`."""
+        pointer = self._log.pointer(self._target)
+        return pointer.generation if pointer else 0
+
     def keep(self) -> None:
-        """See :meth:`memory_tool.renewal_ports.Renewal.keep`."""
+        """See :meth:`memory_tool.renewal_ports.WayBack.keep`."""
         current = self._log.pointer(self._target)
         if current is None or not self._root.exists():
             return
         keep_only(self._root, {current.generation, *self._worth_keeping(current.generation)})
 
     def return_to(self, kept: KeptGeneration) -> None:
-        """See :meth:`memory_tool.renewal_ports.Renewal.return_to`."""
+        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
         verify(self._root, kept.pointer)
         clocks = read_manifest(self._root, kept.pointer).clocks
         self._catalogue.go_back(self._target, clocks)

@@ -53,9 +53,7 @@ class InMemoryGenerations(GenerationCatalogue):
 
     def kept(self, target: str) -> tuple[KeptGeneration, ...]:
         """See :meth:`memory_tool.renewal_ports.GenerationCatalogue.kept`."""
-        return tuple(
-            one for one in self._store.state.generations if one.pointer.target == target
-        )
+        return tuple(one for one in self._store.state.generations if one.pointer.target == target)
 
     def forget(self, target: str, generations: Collection[int]) -> None:
         """See :meth:`memory_tool.renewal_ports.GenerationCatalogue.forget`."""

@@ -48,9 +48,7 @@ class PostgresGenerations(GenerationCatalogue):
     def end_succession(self, target: str) -> None:
         """See :meth:`memory_tool.renewal_ports.GenerationCatalogue.end_succession`."""
         with self._pool.connection() as connection:
-            connection.execute(
-                statement("end_succession"), {"successor": successor_name(target)}
-            )
+            connection.execute(statement("end_succession"), {"successor": successor_name(target)})
 
     def kept(self, target: str) -> tuple[KeptGeneration, ...]:
         """See :meth:`memory_tool.renewal_ports.GenerationCatalogue.kept`."""

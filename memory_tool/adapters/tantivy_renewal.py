@@ -38,13 +38,13 @@ from memory_tool.generations import (
     worth_keeping,
 )
 from memory_tool.port_values import Pointer
-from memory_tool.renewal_ports import GenerationCatalogue, Renewal
+from memory_tool.renewal_ports import GenerationCatalogue, Renewal, WayBack
 
 _KIND: Final = "inverted index"
 
 
-class TantivyRenewal(Renewal):
-    """See :class:`memory_tool.renewal_ports.Renewal`. Generations are numbers of kept copies."""
+class TantivyRenewal(Renewal, WayBack):
+    """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`. Generations are numbers of kept copies."""
 
     def __init__(
         self, folder: Path, *, target: str, tokeniser: int, catalogue: GenerationCatalogue
@@ -104,12 +104,16 @@ class TantivyRenewal(Renewal):
         self._keep_copy("full", mark=mark)
         return Quality(generation=int(number), rows=built.searcher.num_docs, kind=_KIND)
 
+    def reads(self) -> int:
+        """See :meth:`memory_tool.renewal_ports.WayBack.reads`."""
+        return 0
+
     def keep(self) -> None:
-        """See :meth:`memory_tool.renewal_ports.Renewal.keep`."""
+        """See :meth:`memory_tool.renewal_ports.WayBack.keep`."""
         self._keep_copy("incremental", mark=self._mark(self._current.follow(None)))
 
     def return_to(self, kept: KeptGeneration) -> None:
-        """See :meth:`memory_tool.renewal_ports.Renewal.return_to`."""
+        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
         source = kept_folder(self._path, kept.pointer.generation)
         opened = opened_at(source)
         stamp = read_stamp(opened.searcher, self._tokeniser)

@@ -57,9 +57,7 @@ class TantivyTarget:
     ``reset`` or the end of the process frees it.
     """
 
-    def __init__(
-        self, folder: Path, *, name: str, tokeniser: int, names: str = CURRENT
-    ) -> None:
+    def __init__(self, folder: Path, *, name: str, tokeniser: int, names: str = CURRENT) -> None:
         """Name the folder; nothing is touched yet.
 
         Args:

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from memory_tool.index_jobs.agenda import Agenda
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.index_jobs.scrub import Scrub
 from memory_tool.index_jobs.target_group import TargetGroup
+from memory_tool.inventory_ports import TruthInventory
 from memory_tool.job_ports import Jobs, Lease, Scrubbed, TargetRegistry
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log import logger
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.ports import VectorIndex
+from memory_tool.renewal_ports import GenerationCatalogue, Renewable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,9 @@ class Following:
         lease_of: The lease of a shared target, by its name; ``None`` where the store is this
             process's alone, and all targets are the folder's.
         duties: Further duties for the store as a whole.
+        catalogue: Notes the builds of each target; without it targets are emptied to be rebuilt.
+        truth: What each build is compared with.
+        daily: Whether full builds are offered each day by themselves.
     """
 
     log: ChangeLog
@@ -33,6 +40,9 @@ class Following:
     registry: TargetRegistry | None = None
     lease_of: Callable[[str], Lease] | None = None
     duties: tuple[Duty, ...] = ()
+    catalogue: GenerationCatalogue | None = None
+    truth: TruthInventory | None = None
+    daily: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +56,28 @@ class FolderTargets:
 
 
 def background_of(
-    following: Following, folder: FolderTargets, *, shared: Sequence[IndexTarget] = ()
+    following: Following,
+    folder: FolderTargets,
+    *,
+    shared: Sequence[IndexTarget] = (),
+    renewals: Sequence[Renewable] = (),
 ) -> BackgroundApplier:
-    """Everything that brings targets forward: those of the folder together, a shared one alone."""
+    """Everything that brings targets forward: those of the folder together, a shared one alone.
+
+    Args:
+        following: What it takes.
+        folder: The targets in files.
+        shared: The targets on servers.
+        renewals: How those of both are built anew that can be.
+    """
     lease_of = following.lease_of
     own = folder.targets if lease_of else [*folder.targets, *shared]
-    embedded = _group(following, folder.name, lease=folder.lease, targets=own)
+    group = partial(_group, following, renewals=renewals)
+    embedded = group(folder.name, lease=folder.lease, targets=own)
     groups = [embedded] if own else []
     if lease_of:
         groups += [
-            _group(following, target.name, lease=lease_of(target.name), targets=[target])
+            group(target.name, lease=lease_of(target.name), targets=[target])
             for target in shared
         ]
     index = folder.vector_index
@@ -71,15 +93,27 @@ def background_of(
 
 
 def _group(
-    following: Following, name: str, *, lease: Lease, targets: Sequence[IndexTarget]
+    following: Following,
+    name: str,
+    *,
+    lease: Lease,
+    targets: Sequence[IndexTarget],
+    renewals: Sequence[Renewable],
 ) -> TargetGroup:
     registry = following.registry
+    names = {target.name for target in targets}
+    own = Renewals(
+        [renewal for renewal in renewals if renewal.target in names],
+        catalogue=following.catalogue,
+        truth=following.truth,
+    )
     return TargetGroup(
         name,
-        applier=Applier(following.log, targets),
+        applier=Applier(following.log, targets, renewals=own),
         lease=lease,
         jobs=following.jobs,
         note_seen=registry.note_seen if registry else lambda _targets: None,
+        daily=following.daily,
     )
 
 
