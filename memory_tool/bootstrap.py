@@ -115,8 +115,8 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
 def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | None:
     if not settings.elasticsearch_url:
         return None
-    if truth.following is None or truth.figures is None:
-        message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
+    if truth.following is None:
+        message = "elasticsearch_url needs a record_store with the port ChangeLog"
         raise SettingsError(message)
     server = ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
     server.check()
@@ -256,13 +256,13 @@ def _server_targets(
     settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
 ) -> Iterator[IndexTarget]:
     """The indexes on a server, which one process of all hosts brings forward."""
-    if server is None or truth.following is None or truth.figures is None:
+    if server is None or truth.following is None:
         return
     log = truth.following.log
     if given.keyword_index is None:
-        yield server.target("keyword", log=log, figures=truth.figures)
+        yield server.target("keyword", log=log)
     if given.vector_index is None and settings.vector_backend == "elasticsearch":
-        yield server.target("vector", log=log, figures=truth.figures)
+        yield server.target("vector", log=log)
 
 
 class _Remembered:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from memory_tool.adapters.host_folder import open_folder, process_name
@@ -12,6 +13,8 @@ from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, Postgr
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_generations import PostgresGenerations
+from memory_tool.adapters.postgres_inventory import PostgresInventory
 from memory_tool.adapters.postgres_jobs import PostgresJobs
 from memory_tool.adapters.postgres_lease import PostgresLease
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
@@ -19,11 +22,14 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
+from memory_tool.bootstrap_renewals import renewal_of
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
+from memory_tool.inventory_ports import TruthInventory
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
 from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
+from memory_tool.renewal_ports import GenerationCatalogue
 from memory_tool.settings import Settings
 
 WORKER_POOL_MIN: Final = 8
@@ -95,6 +101,7 @@ def postgres_truth(
 
 def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
     holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
+    catalogue = PostgresGenerations(pool)
     forget = Duty(
         kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
     )
@@ -104,6 +111,10 @@ def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Fol
         registry=upkeep,
         lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
         duties=(forget,),
+        renewal_of=partial(renewal_of, log=log, catalogue=catalogue),
+        catalogue=catalogue,
+        truth=PostgresInventory(pool),
+        daily=settings.daily_rebuild,
     )
 
 
@@ -120,14 +131,26 @@ def given_truth(store: RecordStore) -> Truth:
         records=store,
         reader=store,
         spaces=store,
-        following=(
-            Following(log=store, jobs=InMemoryJobs()) if isinstance(store, ChangeLog) else None
-        ),
+        following=_given_following(store),
         figures=store if isinstance(store, ChangeFigures) else None,
         gaps=store if isinstance(store, VectorGaps) else None,
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
     )
+
+
+def _given_following(store: RecordStore) -> Following | None:
+    if not isinstance(store, ChangeLog):
+        return None
+    following = Following(
+        log=store,
+        jobs=InMemoryJobs(),
+        truth=store if isinstance(store, TruthInventory) else None,
+    )
+    if not isinstance(store, GenerationCatalogue):
+        return following
+    anew = partial(renewal_of, log=store, catalogue=store)
+    return replace(following, catalogue=store, renewal_of=anew)
 
 
 def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:

@@ -19,10 +19,11 @@ Way: TypeAlias = Literal["hourly", "daily"]
 
 KEPT: Final = timedelta(hours=40)
 """How long a generation may stay that is brought forward no more. What was deleted has to be gone
-from every file within 48 hours: it may have waited an hour for its last fold, that fold an hour, and
-whoever removes the generation looks each hour and may be late."""
+from every file within 48 hours: it may have waited an hour for its last fold, that fold an hour,
+and whoever removes the generation looks each hour and may be late."""
 
-_SUCCESSOR: Final = "/next"
+_SUCCESSOR: Final = "next/"
+"""In front, for the end of a vector target's name says which embedding space it holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Quality:
 
 def successor_name(target: str) -> str:
     """The name under which what is being built is followed."""
-    return f"{target}{_SUCCESSOR}"
+    return f"{_SUCCESSOR}{target}"
 
 
 def worth_keeping(

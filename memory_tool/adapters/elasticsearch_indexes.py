@@ -7,8 +7,7 @@ from typing import Literal
 from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_generations import Copies, Generations
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordIndex
-from memory_tool.adapters.elasticsearch_layout import KeywordLayout, Layout, VectorLayout
-from memory_tool.adapters.elasticsearch_renewal import ElasticsearchRenewal
+from memory_tool.adapters.elasticsearch_layout import KeywordLayout, VectorLayout
 from memory_tool.adapters.elasticsearch_target import PATIENCE, ElasticsearchTarget
 from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
 from memory_tool.bm25 import FieldParameters
@@ -16,8 +15,6 @@ from memory_tool.errors import Unavailable
 from memory_tool.log import logger
 from memory_tool.log_ports import ChangeLog
 from memory_tool.model import EmbeddingSpace
-from memory_tool.port_values import Patience
-from memory_tool.renewal_ports import GenerationCatalogue
 from memory_tool.settings import Settings
 
 
@@ -84,34 +81,10 @@ class ElasticsearchIndexes:
         return ElasticsearchTarget(
             self._generations(kind),
             name=self.target_name(kind),
-            layout=self._layout(kind),
+            layout=self._keywords if kind == "keyword" else VectorLayout(),
             log=log,
-            patience=self._patience,
+            patience=replace(PATIENCE, seconds=self._settings.elasticsearch_refresh_seconds),
         )
-
-    def renewal(
-        self,
-        kind: Literal["keyword", "vector"],
-        *,
-        log: ChangeLog,
-        catalogue: GenerationCatalogue,
-    ) -> ElasticsearchRenewal:
-        """How the index of this kind is built anew."""
-        return ElasticsearchRenewal(
-            self._generations(kind),
-            target=self.target_name(kind),
-            layout=self._layout(kind),
-            log=log,
-            catalogue=catalogue,
-            patience=self._patience,
-        )
-
-    @property
-    def _patience(self) -> Patience:
-        return replace(PATIENCE, seconds=self._settings.elasticsearch_refresh_seconds)
-
-    def _layout(self, kind: Literal["keyword", "vector"]) -> Layout:
-        return self._keywords if kind == "keyword" else VectorLayout()
 
     def target_name(self, kind: Literal["keyword", "vector"]) -> str:
         """The name under which the store keeps marks, pointer and progress: the same everywhere."""

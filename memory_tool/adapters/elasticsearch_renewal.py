@@ -14,19 +14,18 @@ from memory_tool.adapters.elasticsearch_control import (
     read_control,
     read_stamp,
 )
-from memory_tool.adapters.elasticsearch_generations import Generation, Generations
+from memory_tool.adapters.elasticsearch_generations import Generation
 from memory_tool.adapters.elasticsearch_inventory import (
     ElasticsearchInventory,
     elasticsearch_inventory,
 )
-from memory_tool.adapters.elasticsearch_layout import Layout
 from memory_tool.adapters.elasticsearch_successor import ElasticsearchSuccessor
-from memory_tool.adapters.elasticsearch_target import publish
+from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget, publish
 from memory_tool.empty_inventory import EmptyInventory
 from memory_tool.errors import Corrupt
 from memory_tool.generations import KeptGeneration, Quality, worth_keeping
 from memory_tool.log_ports import ChangeLog
-from memory_tool.port_values import Patience, Pointer
+from memory_tool.port_values import Pointer
 from memory_tool.renewal_ports import GenerationCatalogue, Renewal, Tidied, WayBack
 
 _KINDS: Final = {"keyword": "inverted index", "vector": "int8 HNSW"}
@@ -36,24 +35,15 @@ class ElasticsearchRenewal(Renewal, WayBack, Tidied):
     """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`."""
 
     def __init__(
-        self,
-        generations: Generations,
-        *,
-        target: str,
-        layout: Layout,
-        log: ChangeLog,
-        catalogue: GenerationCatalogue,
-        patience: Patience,
+        self, target: ElasticsearchTarget, *, log: ChangeLog, catalogue: GenerationCatalogue
     ) -> None:
-        """Build indices of this family; ``layout`` says what they hold."""
-        self._generations = generations
-        self._target = target
-        self._kind = _KINDS[layout.kind]
+        """Build indices of the family that ``target`` writes."""
+        self._generations = target.generations
+        self._target = target.name
+        self._kind = _KINDS[target.kind]
         self._log = log
         self._catalogue = catalogue
-        self._successor = ElasticsearchSuccessor(
-            generations, target=target, layout=layout, log=log, patience=patience
-        )
+        self._successor = ElasticsearchSuccessor(target, log)
 
     @property
     def target(self) -> str:

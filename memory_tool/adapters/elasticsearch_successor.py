@@ -5,13 +5,12 @@ from typing import Final
 
 from memory_tool.adapters.elasticsearch_connection import Body
 from memory_tool.adapters.elasticsearch_control import Control, read_stamp
-from memory_tool.adapters.elasticsearch_generations import Generation, Generations
-from memory_tool.adapters.elasticsearch_layout import Layout
+from memory_tool.adapters.elasticsearch_generations import Generation
 from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
 from memory_tool.errors import Corrupt
 from memory_tool.generations import successor_name
 from memory_tool.log_ports import ChangeLog
-from memory_tool.port_values import ChangeBatch, Patience
+from memory_tool.port_values import ChangeBatch
 
 LOOK_SECONDS: Final = 60.0
 """How often an index is looked for that another process began and left. Whoever asks for a rebuild
@@ -21,18 +20,14 @@ looks at once."""
 class ElasticsearchSuccessor(ElasticsearchTarget):
     """See :class:`memory_tool.log_ports.IndexTarget`."""
 
-    def __init__(
-        self,
-        generations: Generations,
-        *,
-        target: str,
-        layout: Layout,
-        log: ChangeLog,
-        patience: Patience,
-    ) -> None:
+    def __init__(self, target: ElasticsearchTarget, log: ChangeLog) -> None:
         """Touch nothing yet; it becomes what ``target`` is to read."""
         super().__init__(
-            generations, name=successor_name(target), layout=layout, log=log, patience=patience
+            target.generations,
+            name=successor_name(target.name),
+            layout=target.layout,
+            log=log,
+            patience=target.patience,
         )
         self._begun_here = False
         self._found: Generation | None = None
@@ -80,7 +75,7 @@ class ElasticsearchSuccessor(ElasticsearchTarget):
         self.end()
         self.begin()
         if former is not None:
-            self._generations.remove([former])
+            self.generations.remove([former])
 
     def _written(self) -> Generation | None:
         return self.built()
@@ -101,7 +96,7 @@ class ElasticsearchSuccessor(ElasticsearchTarget):
         return True
 
     def _search(self) -> Generation | None:
-        for generation in reversed(self._generations.all()):
+        for generation in reversed(self.generations.all()):
             try:
                 mark = read_stamp(self._connection, generation.index).stamp.mark
             except Corrupt:

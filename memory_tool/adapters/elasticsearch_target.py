@@ -89,10 +89,10 @@ class ElasticsearchTarget(IndexTarget):
             log: Tells which generation is read, and how far the truth is.
             patience: When pending changes are due.
         """
+        self.generations = generations
+        self.layout = layout
         self._connection = generations.connection
-        self._generations = generations
         self._name = name
-        self._layout = layout
         self._log = log
         self._patience = patience or PATIENCE
         self._applying = threading.Lock()
@@ -108,7 +108,7 @@ class ElasticsearchTarget(IndexTarget):
     @property
     def kind(self) -> Literal["vector", "keyword"]:
         """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
-        return self._layout.kind
+        return self.layout.kind
 
     @property
     def patience(self) -> Patience:
@@ -167,7 +167,7 @@ class ElasticsearchTarget(IndexTarget):
     def _written(self) -> Generation | None:
         """The generation that a batch goes to: the one that searches read."""
         pointer = self._log.pointer(self._name)
-        return self._generations.named(pointer.locator) if pointer else None
+        return self.generations.named(pointer.locator) if pointer else None
 
     def _control(self, generation: Generation) -> Control:
         """Stamp and clocks. While nobody else wrote, the clocks read last still hold.
@@ -182,10 +182,10 @@ class ElasticsearchTarget(IndexTarget):
                 return known.control
         control = read_control(self._connection, generation.index)
         check_lineage(control.stamp, lineage_of(self._connection, generation.index))
-        if self._layout.kind == "keyword":
+        if self.layout.kind == "keyword":
             # An index of vectors also depends on their space, which comes with a batch.
-            self._check_definition(control.stamp, definition(self._layout, None))
-        self._generations.adjust(generation)
+            self._check_definition(control.stamp, definition(self.layout, None))
+        self.generations.adjust(generation)
         self._standing = _Standing(generation=generation, control=control)
         return control
 
@@ -222,7 +222,7 @@ class ElasticsearchTarget(IndexTarget):
         return _Standing(generation=generation, control=replace(control, stamp=stamp))
 
     def _found_or_made(self, batch: ChangeBatch) -> tuple[Generation, Control]:
-        wanted = definition(self._layout, batch.space)
+        wanted = definition(self.layout, batch.space)
         generation = None if self._anew else self._written()
         if generation is not None:
             control = self._control(generation)
@@ -238,7 +238,7 @@ class ElasticsearchTarget(IndexTarget):
     def _made(self, batch: ChangeBatch, wanted: Body) -> tuple[Generation, Control]:
         """A new generation, with a stamp that names no batch yet."""
         read = self._log.pointer(self._name)
-        generation = self._generations.create(wanted, above=read.generation if read else 0)
+        generation = self.generations.create(wanted, above=read.generation if read else 0)
         logger().info("index_created", target=self._name, index=generation.index)
         stamp = Stamp(
             mark=None,
@@ -251,7 +251,7 @@ class ElasticsearchTarget(IndexTarget):
             return generation, read_stamp(self._connection, generation.index)
         except ThreefoldError:
             # Without a stamp nobody would ever go on with it.
-            self._generations.remove([generation])
+            self.generations.remove([generation])
             raise
 
     def _check_descent(self, stamp: Stamp, batch: ChangeBatch, *, wanted: Body) -> None:
@@ -273,7 +273,7 @@ class ElasticsearchTarget(IndexTarget):
 
     def _documents(self, batch: ChangeBatch) -> Iterator[Document]:
         for row in batch.rows:
-            yield from documents(row, self._layout, space=batch.space)
+            yield from documents(row, self.layout, space=batch.space)
 
     def _bury(
         self,
@@ -286,7 +286,7 @@ class ElasticsearchTarget(IndexTarget):
             reasons = sorted({letter.reason for letter in letters})
             logger().warning("rows_refused", target=self._name, rows=len(letters), reasons=reasons)
         delivered = {ns_id: (above.get(ns_id, 0), clock) for ns_id, clock in upto.items()}
-        self._log.bury(self._name, self._layout.kind, letters=letters, delivered=delivered)
+        self._log.bury(self._name, self.layout.kind, letters=letters, delivered=delivered)
 
     def _refresh(self, generation: Generation) -> None:
         """Show what was written, on every copy: only then may the clocks say that it is there."""
@@ -304,7 +304,7 @@ class ElasticsearchTarget(IndexTarget):
         publish(self._log, self._name, generation=generation, mark=mark)
         logger().info("index_switched", target=self._name, index=generation.index)
         read_before = before.locator if before else None
-        self._generations.retire(kept={generation.index, read_before}, written={generation.index})
+        self.generations.retire(kept={generation.index, read_before}, written={generation.index})
 
 
 def publish(log: ChangeLog, target: str, *, generation: Generation, mark: str) -> Pointer | None:

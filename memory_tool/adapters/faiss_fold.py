@@ -57,7 +57,6 @@ class FaissTarget(IndexTarget):
         pointer: Callable[[], Pointer | None],
         policy: GraphPolicy | None = None,
         patience: Patience | None = None,
-        published: Callable[[Pointer, Origin], Collection[int]] = _only_the_last_two,
     ) -> None:
         """Write generations below ``root``.
 
@@ -67,15 +66,14 @@ class FaissTarget(IndexTarget):
             pointer: Reads which generation is current: ``ChangeLog.pointer`` of this name.
             policy: When graphs are built, and how.
             patience: The least one; of rows at least 5 % of those that the index holds.
-            published: Told of each switch; says which generations to keep beside that one and the
-                one before.
         """
-        self._root = root
+        self.root = root
+        self.policy = policy or GraphPolicy()
+        self.published: Callable[[Pointer, Origin], Collection[int]] = _only_the_last_two
+        """Told of each switch; says which generations to keep beside it and the one before."""
         self._name = name
         self._pointer = pointer
-        self._policy = policy or GraphPolicy()
         self._patience = patience or PATIENCE
-        self._published = published
         self._applying = threading.Lock()
         self._known: tuple[Pointer, Manifest] | None = None
         self._damaged: Pointer | None = None
@@ -137,7 +135,7 @@ class FaissTarget(IndexTarget):
         pointer = self._build(None if self._anew else current, batch, above=above)
         # Should this raise, it is not known whether the switch took place: the folder stays.
         if not self._switch(pointer, log, base_mark=batch.base_mark):
-            remove(generation_folder(self._root, pointer.generation))
+            remove(generation_folder(self.root, pointer.generation))
             message = f"somebody else published {self._name} meanwhile"
             raise ForeignHistory(message)
         self._anew = False
@@ -147,30 +145,30 @@ class FaissTarget(IndexTarget):
     def _switch(self, pointer: Pointer, log: ChangeLog, *, base_mark: str | None) -> bool:
         """Make the generation the one that counts, if it is as it was written."""
         try:
-            verify(self._root, pointer)
+            verify(self.root, pointer)
         except Exception:
-            remove(generation_folder(self._root, pointer.generation))
+            remove(generation_folder(self.root, pointer.generation))
             raise
         return log.publish(pointer, base_mark=base_mark)
 
     def _clear(self, pointer: Pointer, before: int, *, origin: Origin) -> None:
-        kept = self._published(pointer, origin)
-        keep_only(self._root, {pointer.generation, before, *kept})
+        kept = self.published(pointer, origin)
+        keep_only(self.root, {pointer.generation, before, *kept})
 
     def _build(self, base: Pointer | None, batch: ChangeBatch, *, above: int) -> Pointer:
         opened = self._opened(base)
         _check_descent(opened.manifest, batch)
-        with workshop(self._root) as folder:
-            generation = next_generation(self._root, above)
+        with workshop(self.root) as folder:
+            generation = next_generation(self.root, above)
             try:
                 manifest = write_generation(
-                    folder, opened, batch=batch, generation=generation, policy=self._policy
+                    folder, opened, batch=batch, generation=generation, policy=self.policy
                 )
             except Corrupt:
                 self._damaged = base
                 raise
             written = write_file(folder / MANIFEST, manifest.encoded())
-            install(folder, generation_folder(self._root, generation))
+            install(folder, generation_folder(self.root, generation))
         return Pointer(
             target=self._name,
             generation=generation,
@@ -180,9 +178,9 @@ class FaissTarget(IndexTarget):
 
     def _opened(self, pointer: Pointer | None) -> OpenedGeneration:
         if pointer is None:
-            return OpenedGeneration.empty(self._root)
+            return OpenedGeneration.empty(self.root)
         try:
-            return open_generation(self._root, pointer)
+            return open_generation(self.root, pointer)
         except Corrupt:
             self._damaged = pointer
             raise
@@ -194,7 +192,7 @@ class FaissTarget(IndexTarget):
             message = f"generation {pointer.generation} was found damaged"
             raise Corrupt(message)
         if self._known is None or self._known[0] != pointer:
-            self._known = (pointer, read_manifest(self._root, pointer))
+            self._known = (pointer, read_manifest(self.root, pointer))
         return self._known[1]
 
 

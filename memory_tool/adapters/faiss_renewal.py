@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from memory_tool.adapters.faiss_files import (
@@ -15,7 +14,7 @@ from memory_tool.adapters.faiss_files import (
     renumbered,
     writing,
 )
-from memory_tool.adapters.faiss_graph import GraphPolicy
+from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_inventory import FaissInventory
 from memory_tool.adapters.faiss_manifest import Manifest
 from memory_tool.adapters.faiss_successor import FaissSuccessor
@@ -34,20 +33,15 @@ class FaissRenewal(Renewal, WayBack):
     """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`."""
 
     def __init__(
-        self,
-        root: Path,
-        *,
-        target: str,
-        log: ChangeLog,
-        catalogue: GenerationCatalogue,
-        policy: GraphPolicy | None = None,
+        self, target: FaissTarget, *, log: ChangeLog, catalogue: GenerationCatalogue
     ) -> None:
-        """Build below ``root``, where ``target`` writes too; ``policy`` is that of its graphs."""
-        self._root = root
-        self._target = target
+        """Build in the folder of ``target``, which tells of its folds from now on."""
+        self._root = target.root
+        self._target = target.name
         self._log = log
         self._catalogue = catalogue
-        self._successor = FaissSuccessor(root, target=target, policy=policy)
+        self._successor = FaissSuccessor(target.root, target=target.name, policy=target.policy)
+        target.published = self.published
 
     @property
     def target(self) -> str:

@@ -32,7 +32,7 @@ two the generation that is read is brought forward: half a minute on one core.""
 
 
 class FaissSuccessor(FaissTarget):
-    """See :class:`memory_tool.log_ports.IndexTarget`; whether it finds what it holds is seen last."""
+    """See :class:`memory_tool.log_ports.IndexTarget`; it is looked at when it is done."""
 
     batch: ClassVar = BATCH
 
@@ -80,7 +80,7 @@ class FaissSuccessor(FaissTarget):
             built = None
         remove_file(self._file)
         if built is not None:
-            remove(generation_folder(self._root, built.generation))
+            remove(generation_folder(self.root, built.generation))
 
     def _switch(self, pointer: Pointer, log: ChangeLog, *, base_mark: str | None) -> bool:  # noqa: ARG002 - one process at a time builds
         replace_file(self._file, json.dumps(asdict(pointer)).encode())
@@ -88,4 +88,4 @@ class FaissSuccessor(FaissTarget):
 
     def _clear(self, pointer: Pointer, before: int, *, origin: Origin) -> None:  # noqa: ARG002 - as the target
         if before != pointer.generation:
-            remove(generation_folder(self._root, before))
+            remove(generation_folder(self.root, before))

@@ -23,7 +23,7 @@ class InMemoryGenerations(GenerationCatalogue):
         with self._store.lock:
             state = self._store.state
             marks = {(target, mark) for name, mark in state.marks if name == successor}
-            progress = state.progress.get(target, {}) | state.progress.get(successor, {})
+            progress = {**state.progress.get(target, {}), **state.progress.get(successor, {})}
             self._store.state = dataclasses.replace(
                 state,
                 marks=state.marks | marks,

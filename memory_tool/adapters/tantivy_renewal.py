@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
+from memory_tool.adapters.tantivy_control import read_all_clocks, read_stamp
 from memory_tool.adapters.tantivy_copies import (
     copy_index,
     keep_copy,
@@ -12,7 +12,6 @@ from memory_tool.adapters.tantivy_copies import (
     kept_numbers,
     remove_copies,
 )
-from memory_tool.adapters.tantivy_control import read_all_clocks, read_stamp
 from memory_tool.adapters.tantivy_folder import (
     BUILDING,
     CURRENT,
@@ -44,19 +43,23 @@ _KIND: Final = "inverted index"
 
 
 class TantivyRenewal(Renewal, WayBack):
-    """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`. Generations are numbers of kept copies."""
+    """See ``Renewal`` and ``WayBack`` in :mod:`memory_tool.renewal_ports`.
 
-    def __init__(
-        self, folder: Path, *, target: str, tokeniser: int, catalogue: GenerationCatalogue
-    ) -> None:
-        """Build in ``folder``, where ``target`` writes too; ``tokeniser`` is that of the tokens."""
-        self._path = folder
-        self._target = target
-        self._tokeniser = tokeniser
+    The generations that are noted are the kept copies, by their numbers.
+    """
+
+    def __init__(self, target: TantivyTarget, *, catalogue: GenerationCatalogue) -> None:
+        """Build in the folder of ``target``."""
+        self._path = target.path
+        self._target = target.name
+        self._tokeniser = target.tokeniser
         self._catalogue = catalogue
-        self._current = TantivyFolder(folder)
+        self._current = TantivyFolder(target.path)
         self._successor = TantivyTarget(
-            folder, name=successor_name(target), tokeniser=tokeniser, names=BUILDING
+            target.path,
+            name=successor_name(target.name),
+            tokeniser=target.tokeniser,
+            names=BUILDING,
         )
 
     @property

@@ -66,9 +66,10 @@ class TantivyTarget:
             tokeniser: Version of the tokeniser that made the tokens of the rows.
             names: The file that names the index to write: the one that is read, or that is built.
         """
+        self.path = folder
+        self.tokeniser = tokeniser
         self._folder = TantivyFolder(folder, names=names)
         self._name = name
-        self._tokeniser = tokeniser
         self._lock = threading.Lock()
         self._opened: Opened | None = None
         self._held: _HeldWriter | None = None
@@ -97,7 +98,7 @@ class TantivyTarget:
         """
         with self._lock:
             opened = self._opened = self._folder.follow(self._opened)
-            stamp = read_stamp(opened.searcher, self._tokeniser) if opened else None
+            stamp = read_stamp(opened.searcher, self.tokeniser) if opened else None
             if opened is None or stamp is None:
                 return TargetBase(mark=None, clocks={})
             with reading("the clocks can't be read"):
@@ -151,7 +152,7 @@ class TantivyTarget:
 
     def _commit(self, batch: ChangeBatch) -> None:
         opened, writer = self._start_writing()
-        stamp = read_stamp(opened.searcher, self._tokeniser)
+        stamp = read_stamp(opened.searcher, self.tokeniser)
         _check_base(stamp, batch)
         ns_ids = set(batch.clocks)
         for row in batch.rows:
@@ -165,7 +166,7 @@ class TantivyTarget:
                 Stamp(
                     mark=batch.mark,
                     store=batch.store,
-                    tokeniser=self._tokeniser,
+                    tokeniser=self.tokeniser,
                     schema=SCHEMA_VERSION,
                     namespaces=added + (stamp.namespaces if stamp else 0),
                 ),

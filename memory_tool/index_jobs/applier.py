@@ -26,7 +26,7 @@ Building: TypeAlias = Literal["all", "needed", "none"]
 """Which successors to bring forward: all, or those without which searches have no index."""
 
 FIRST_ROWS: Final = 50_000
-"""More than this are not applied to an empty index, but built in batches before anybody reads it."""
+"""More than this is not applied to an empty index, but built before anybody reads it."""
 
 _T = TypeVar("_T")
 _EMPTY: Final = TargetBase(mark=None, clocks={})
@@ -52,7 +52,7 @@ class Applier:
         renewals: Renewals | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Keep the parts; nothing is read yet. Targets without a renewal are emptied to be rebuilt."""
+        """Keep the parts; nothing is read yet. A target without a renewal can only be emptied."""
         self._log = log
         self._targets = tuple(targets)
         self._renewals = renewals or Renewals()
@@ -114,7 +114,7 @@ class Applier:
         return self.between(Renewals.being_built)
 
     def renew(self, target: str, reason: str) -> None:
-        """Build a target anew, while the one that is read goes on; else empty it at the next run."""
+        """Build a target anew while it is read; one that can't be is emptied at the next run."""
         if not self.between(partial(Renewals.begin, target=target, reason=reason)):
             self.distrust(target, reason)
 

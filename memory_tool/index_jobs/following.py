@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from memory_tool.index_jobs.agenda import Agenda
 from memory_tool.index_jobs.applier import Applier
@@ -30,7 +29,8 @@ class Following:
         lease_of: The lease of a shared target, by its name; ``None`` where the store is this
             process's alone, and all targets are the folder's.
         duties: Further duties for the store as a whole.
-        catalogue: Notes the builds of each target; without it targets are emptied to be rebuilt.
+        renewal_of: How a target is built anew beside what is read; without, it is emptied.
+        catalogue: Notes the builds of each target.
         truth: What each build is compared with.
         daily: Whether full builds are offered each day by themselves.
     """
@@ -40,6 +40,7 @@ class Following:
     registry: TargetRegistry | None = None
     lease_of: Callable[[str], Lease] | None = None
     duties: tuple[Duty, ...] = ()
+    renewal_of: Callable[[IndexTarget], Renewable | None] = lambda _target: None
     catalogue: GenerationCatalogue | None = None
     truth: TruthInventory | None = None
     daily: bool = False
@@ -56,28 +57,16 @@ class FolderTargets:
 
 
 def background_of(
-    following: Following,
-    folder: FolderTargets,
-    *,
-    shared: Sequence[IndexTarget] = (),
-    renewals: Sequence[Renewable] = (),
+    following: Following, folder: FolderTargets, *, shared: Sequence[IndexTarget] = ()
 ) -> BackgroundApplier:
-    """Everything that brings targets forward: those of the folder together, a shared one alone.
-
-    Args:
-        following: What it takes.
-        folder: The targets in files.
-        shared: The targets on servers.
-        renewals: How those of both are built anew that can be.
-    """
+    """Everything that brings targets forward: those of the folder together, a shared one alone."""
     lease_of = following.lease_of
     own = folder.targets if lease_of else [*folder.targets, *shared]
-    group = partial(_group, following, renewals=renewals)
-    embedded = group(folder.name, lease=folder.lease, targets=own)
+    embedded = _group(following, folder.name, lease=folder.lease, targets=own)
     groups = [embedded] if own else []
     if lease_of:
         groups += [
-            group(target.name, lease=lease_of(target.name), targets=[target])
+            _group(following, target.name, lease=lease_of(target.name), targets=[target])
             for target in shared
         ]
     index = folder.vector_index
@@ -93,17 +82,12 @@ def background_of(
 
 
 def _group(
-    following: Following,
-    name: str,
-    *,
-    lease: Lease,
-    targets: Sequence[IndexTarget],
-    renewals: Sequence[Renewable],
+    following: Following, name: str, *, lease: Lease, targets: Sequence[IndexTarget]
 ) -> TargetGroup:
     registry = following.registry
-    names = {target.name for target in targets}
+    found = map(following.renewal_of, targets)
     own = Renewals(
-        [renewal for renewal in renewals if renewal.target in names],
+        [renewal for renewal in found if renewal is not None],
         catalogue=following.catalogue,
         truth=following.truth,
     )

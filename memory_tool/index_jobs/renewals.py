@@ -13,7 +13,7 @@ from memory_tool.log_ports import IndexTarget
 from memory_tool.renewal_ports import GenerationCatalogue, Renewable, Tidied
 
 FRESH: Final = timedelta(hours=20)
-"""Younger builds are not repeated by the timetable; less than a day, for no two take the same time."""
+"""The timetable repeats no younger build. Less than a day: one may begin later than another."""
 
 _SHOWN: Final = 5
 
@@ -149,9 +149,7 @@ class Renewals:
             return ()
         with renewal.inventory(successor=built) as held:
             settled = self._truth.settled(target.name, target.kind, clocks=held.clocks)
-            return differing(
-                settled.fingerprints, held.fingerprints(leaving_out=settled.moving)
-            )
+            return differing(settled.fingerprints, held.fingerprints(leaving_out=settled.moving))
 
 
 def _named(ns_ids: Sequence[int]) -> str:

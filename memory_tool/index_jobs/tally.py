@@ -33,7 +33,7 @@ class Tally:
     def counted(
         self, name: str, target: str, *, batch: ChangeBatch, base: TargetBase, pending: int
     ) -> Iterator[ChangeBatch]:
-        """The batch while ``name`` takes it, which builds or is ``target``; it counts if it is taken."""
+        """The batch while ``name`` takes it, which is ``target`` or builds it; then it counts."""
         work = self._work.setdefault(name, _Work())
         begun, done = self._clock(), work.rows
         size = sum(clock - base.clocks.get(ns_id, 0) for ns_id, clock in batch.clocks.items())
@@ -59,7 +59,9 @@ class Tally:
         work.seconds += self._clock() - begun
         tell(size)
 
-    def built(self, name: str, target: str, *, quality: Quality, verified: bool, since: float) -> None:
+    def built(
+        self, name: str, target: str, *, quality: Quality, verified: bool, since: float
+    ) -> None:
         """The successor ``name`` is what ``target`` reads; looking at it began at ``since``."""
         work = self._work.pop(name, _Work())
         seconds = work.seconds + self._clock() - since

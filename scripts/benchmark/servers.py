@@ -128,7 +128,7 @@ class ServersBench:
         """(documents, our seconds, the plain client's); what the first time made is searched."""
         indexes = self._indexes(f"{self._prefix}-{again}" if again else self._prefix, log)
         try:
-            target = indexes.target(kind, log=log, figures=figures)
+            target = indexes.target(kind, log=log)
             applier = Applier(log, [target])
             start = time.perf_counter()
             applier.run(force=True)
