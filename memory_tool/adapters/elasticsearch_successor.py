@@ -29,6 +29,7 @@ class ElasticsearchSuccessor(ElasticsearchTarget):
             log=log,
             patience=target.patience,
         )
+        self._target = target
         self._begun_here = False
         self._found: Generation | None = None
         self._looked_for_at: float | None = None
@@ -84,6 +85,9 @@ class ElasticsearchSuccessor(ElasticsearchTarget):
         made = super()._made(batch, wanted)
         self._found = made[0]
         return made
+
+    def number_read(self) -> int:
+        return self._target.number_read()
 
     def _applied(self, generation: Generation, *, mark: str) -> None:
         """It is read when whoever builds it says so."""

@@ -237,8 +237,7 @@ class ElasticsearchTarget(IndexTarget):
 
     def _made(self, batch: ChangeBatch, wanted: Body) -> tuple[Generation, Control]:
         """A new generation, with a stamp that names no batch yet."""
-        read = self._log.pointer(self._name)
-        generation = self.generations.create(wanted, above=read.generation if read else 0)
+        generation = self.generations.create(wanted, above=self.number_read())
         logger().info("index_created", target=self._name, index=generation.index)
         stamp = Stamp(
             mark=None,
@@ -253,6 +252,11 @@ class ElasticsearchTarget(IndexTarget):
             # Without a stamp nobody would ever go on with it.
             self.generations.remove([generation])
             raise
+
+    def number_read(self) -> int:
+        """The number of the generation that searches read."""
+        pointer = self._log.pointer(self._name)
+        return pointer.generation if pointer else 0
 
     def _check_descent(self, stamp: Stamp, batch: ChangeBatch, *, wanted: Body) -> None:
         # A batch may come twice: then the index stands on its mark already.

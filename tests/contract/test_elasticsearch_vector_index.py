@@ -98,7 +98,9 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         assert pair.history.published(TARGET) == before
         assert len(pair.index.view(before).search(axis(0, 16), [1], depth=9)) == 1
         pair.history.refusing = False
-        assert pair.target.base() == TargetBase(mark=batch.mark, clocks={1: 1})
+        assert pair.target.base() == TargetBase(mark=before.mark, clocks={1: 1})
+        pair.target.reset()
+        pair.fold()
         assert pair.history.published(TARGET).generation > before.generation
 
     def test_a_view_keeps_seeing_what_it_says_it_sees(self, pair: VectorPair) -> None:
