@@ -77,8 +77,8 @@ def worth_keeping(
     others = [one for one in kept if one.pointer.generation != read and _is_young(one, now)]
     found = (
         way_back(others, "hourly", read=read, now=now),
-        _newest(one for one in others if one.origin == "incremental"),
-        _newest(one for one in others if one.origin == "full"),
+        way_back(others, "daily", read=read, now=now),
+        _newest(others),
     )
     return tuple(dict.fromkeys(one for one in found if one is not None))
 
@@ -88,8 +88,8 @@ def way_back(
 ) -> KeptGeneration | None:
     """The generation to go back to, if there is one.
 
-    Hourly is the newest of those brought forward before this hour began: one of a minute ago would
-    be no way back from anything.
+    Hourly is the newest of those made before this hour began: one of a minute ago would be no way
+    back from anything.
     """
     hour = now.replace(minute=0, second=0, microsecond=0)
     found = [
@@ -97,7 +97,7 @@ def way_back(
         for one in kept
         if one.pointer.generation != read
         and _is_young(one, now)
-        and (one.origin == "full" if way == "daily" else _incremental_before(one, hour))
+        and (one.origin == "full" if way == "daily" else one.made_at < hour)
     ]
     return _newest(found)
 
@@ -108,7 +108,3 @@ def _is_young(one: KeptGeneration, now: datetime) -> bool:
 
 def _newest(kept: Iterable[KeptGeneration]) -> KeptGeneration | None:
     return max(kept, key=lambda one: (one.made_at, one.pointer.generation), default=None)
-
-
-def _incremental_before(one: KeptGeneration, hour: datetime) -> bool:
-    return one.origin == "incremental" and one.made_at < hour

@@ -50,6 +50,10 @@ class Renewal(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Let others go on with the successor: give back locks and files. May be called twice."""
+        ...
+
 
 class WayBack(Protocol):
     """How one target goes back to an earlier generation. Only the holder of its lease calls it."""

@@ -93,6 +93,10 @@ class ElasticsearchRenewal(Renewal, WayBack, Tidied):
             generation=built.number, rows=self._generations.count(built.index), kind=self._kind
         )
 
+    def close(self) -> None:
+        """See :meth:`memory_tool.renewal_ports.Renewal.close`."""
+        self._successor.close()
+
     def reads(self) -> int:
         """See :meth:`memory_tool.renewal_ports.WayBack.reads`."""
         pointer = self._log.pointer(self._target)

@@ -69,6 +69,11 @@ class ElasticsearchSuccessor(ElasticsearchTarget):
         self._found = self._standing = None
         self._looked_for_at = time.monotonic()
 
+    def close(self) -> None:
+        """Forget which index it is: another process may go on with it, or end it."""
+        self._found = self._standing = None
+        self._looked_for_at = None
+
     def reset(self) -> None:
         """See :meth:`memory_tool.log_ports.IndexTarget.reset`."""
         former = self.built()
@@ -87,6 +92,7 @@ class ElasticsearchSuccessor(ElasticsearchTarget):
         return made
 
     def number_read(self) -> int:
+        """See :meth:`ElasticsearchTarget.number_read`."""
         return self._target.number_read()
 
     def _applied(self, generation: Generation, *, mark: str) -> None:

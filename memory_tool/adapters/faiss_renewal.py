@@ -98,6 +98,10 @@ class FaissRenewal(Renewal, WayBack):
         self.keep()
         return _quality(read_manifest(self._root, pointer))
 
+    def close(self) -> None:
+        """See :meth:`memory_tool.renewal_ports.Renewal.close`."""
+        self._successor.close()
+
     def reads(self) -> int:
         """See :meth:`memory_tool.renewal_ports.WayBack.reads`."""
         pointer = self._log.pointer(self._target)

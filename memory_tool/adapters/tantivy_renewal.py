@@ -107,6 +107,10 @@ class TantivyRenewal(Renewal, WayBack):
         self._keep_copy("full", mark=mark)
         return Quality(generation=int(number), rows=built.searcher.num_docs, kind=_KIND)
 
+    def close(self) -> None:
+        """See :meth:`memory_tool.renewal_ports.Renewal.close`."""
+        self._successor.close()
+
     def reads(self) -> int:
         """See :meth:`memory_tool.renewal_ports.WayBack.reads`."""
         return 0

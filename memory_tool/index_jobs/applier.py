@@ -28,6 +28,10 @@ Building: TypeAlias = Literal["all", "needed", "none"]
 FIRST_ROWS: Final = 50_000
 """More than this is not applied to an empty index, but built before anybody reads it."""
 
+SWITCH_ROWS: Final = 1_000
+"""A successor may be read when no more is pending, a fifth of what a search may fetch itself; or no
+more than of the one that is read, or writes without pause would keep it from it for ever."""
+
 _T = TypeVar("_T")
 _EMPTY: Final = TargetBase(mark=None, clocks={})
 
@@ -62,6 +66,7 @@ class Applier:
         self._distrusted: dict[str, str] = {}
         self._rebuilding: set[str] = set()
         self._rebuilt: set[str] = set()
+        self._begun_again: set[str] = set()
         self._hurried = False
         # One failure is enough to let a target rest: nobody waits for it, as a search would.
         self._breakers = {t.name: Breaker(failures=1, clock=clock) for t in self._targets}
@@ -222,6 +227,7 @@ class Applier:
         with self._lock:
             for target in self._targets:
                 target.close()
+            self._renewals.close()
 
     def lag(self) -> int:
         """Numbers that the furthest target still has before it."""
@@ -279,13 +285,26 @@ class Applier:
         if base is None or not may_go_on():
             return 0
         pending = self._log.pending(base.clocks)
-        if pending <= (0 if base.mark is None else successor.patience.rows):
+        if pending <= (0 if base.mark is None else self._enough(target, successor)):
             self._switch(target, renewal, successor=successor)
         elif not self._apply(successor, base, pending=pending, may_go_on=may_go_on):
-            message = f"{successor.name} could not be brought forward"
-            raise Unavailable(message, store=target.name)
+            self._begin_again(target.name)
         self._note_success(target.name)
         return 1
+
+    def _begin_again(self, name: str) -> None:
+        """Once: what is damaged again is not cured by it."""
+        if name in self._begun_again:
+            self._begun_again.discard(name)
+            message = f"what is built for {name} is damaged again and again"
+            raise Unavailable(message, store=name)
+        self._begun_again.add(name)
+
+    def _enough(self, target: IndexTarget, successor: IndexTarget) -> int:
+        """How many rows may be pending of a successor that is switched to."""
+        if target.name in self._rebuilding:
+            return successor.patience.rows
+        return max(SWITCH_ROWS, self._log.pending(target.base().clocks))
 
     def _switch(self, target: IndexTarget, renewal: Renewable, *, successor: IndexTarget) -> None:
         begun = self._clock()
@@ -296,6 +315,7 @@ class Applier:
             successor.reset()
             raise
         self._note_whole(target.name)
+        self._begun_again.discard(target.name)
         # What was said of it while it was built was said of its predecessor.
         self._distrusted.pop(target.name, None)
         self._tally.built(

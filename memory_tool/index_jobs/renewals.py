@@ -104,6 +104,11 @@ class Renewals:
         logger().warning("index_differs", target=target.name, namespaces=len(wrong))
         return f"it differs from the truth in namespaces {_named(wrong)}"
 
+    def close(self) -> None:
+        """Let others go on with what is being built."""
+        for renewal in self._renewals.values():
+            renewal.close()
+
     def keep(self) -> None:
         """Keep a way back for every target, and remove what is too old."""
         for renewal in self._renewals.values():
