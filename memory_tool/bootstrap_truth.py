@@ -21,6 +21,7 @@ from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.postgres_terms import PostgresTerms
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.bootstrap_renewals import renewal_of
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
@@ -101,7 +102,14 @@ def postgres_truth(
 
 def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
     holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
-    catalogue = PostgresGenerations(pool)
+    catalogue, terms = PostgresGenerations(pool), PostgresTerms(pool)
+    recount = Duty(
+        kind="terms",
+        target=STORE,
+        every="day",
+        run=lambda _go_on: terms.recount(),
+        by_itself=settings.daily_rebuild,
+    )
     forget = Duty(
         kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
     )
@@ -110,7 +118,7 @@ def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Fol
         jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
         registry=upkeep,
         lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
-        duties=(forget,),
+        duties=(forget, recount),
         renewal_of=partial(renewal_of, log=log, catalogue=catalogue),
         catalogue=catalogue,
         truth=PostgresInventory(pool),

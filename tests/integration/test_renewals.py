@@ -4,10 +4,10 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -22,15 +22,50 @@ from tests.integration.renewed_site import (
     build_in_small_batches,
     site_at,
 )
-from tests.services.postgres import Database
+from tests.services.postgres import Database, Server
+
+if TYPE_CHECKING:
+    from tests.services.elasticsearch import ElasticsearchServer
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 ROWS: Final = 5 * BATCH
 
 
+BOTH: Final = pytest.mark.parametrize("stack", ["files", "server"], indirect=True)
+"""FAISS and Tantivy in a folder, or two indices on an Elasticsearch."""
+
+
 @pytest.fixture
-def site(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A hundred memories of one user in both indexes, whose vectors are in a graph."""
+def postgres(embedded_postgres: Server) -> Server:
+    """One is enough: this is about indexes."""
+    return embedded_postgres
+
+
+@pytest.fixture
+def stack(request: pytest.FixtureRequest) -> Mapping[str, Any]:
+    """Settings of where the indexes are."""
+    if getattr(request, "param", "files") == "files":
+        return {"hnsw_min_rows": 50}
+    server: ElasticsearchServer = request.getfixturevalue("elasticsearch")
+    return {
+        "elasticsearch_url": server.url,
+        "elasticsearch_user": server.user,
+        "elasticsearch_password": server.password,
+        "elasticsearch_prefix": request.getfixturevalue("index_prefix"),
+        "elasticsearch_replicas": 0,
+        "vector_backend": "elasticsearch",
+        "arm_seconds": 10.0,
+    }
+
+
+@pytest.fixture
+def site(
+    database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stack: Mapping[str, Any],
+) -> Iterator[Site]:
+    """A hundred memories of one user in both indexes."""
     build_in_small_batches(monkeypatch)
     settings: dict[str, Any] = {
         "data_dir": str(tmp_path / "data"),
@@ -38,8 +73,8 @@ def site(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "worker_database_url": database.conninfo(Role.WORKER),
         "owner_database_url": database.conninfo(Role.OWNER),
         "embedder": "hashing",
-        "hnsw_min_rows": 50,
         "lease_seconds": LEASE_SECONDS,
+        **stack,
     }
     with site_at(settings) as one:
         one.store(ROWS)
@@ -63,6 +98,7 @@ def hour(site: Site) -> None:
     assert set(outcomes.values()) == {"done"}
 
 
+@BOTH
 def test_searches_and_writes_go_on_while_an_index_is_built(site: Site) -> None:
     """At no moment is an index empty, partial or left behind: what is read follows meanwhile."""
     before = site.marks()
@@ -118,10 +154,11 @@ def test_a_stopped_build_goes_on_where_it_was(site: Site) -> None:
     site.check()
 
 
+@BOTH
 def test_killed_builds_go_on_until_they_are_read(site: Site) -> None:
     """SIGKILL at any step: nothing is lost, every search is whole, and no batch is built twice."""
     rng = random.Random(7)
-    kills = [rng.randint(1, 4) for _ in range(4)]
+    kills = [rng.randint(1, 4) for _ in range(3)]
     before = site.marks()
     steps = 0
     for kill_at in [*kills, 1_000]:
@@ -149,7 +186,11 @@ def test_killed_builds_go_on_until_they_are_read(site: Site) -> None:
     assert leftovers == []
 
 
-@pytest.mark.parametrize("way", ["hourly", "daily"])
+@pytest.mark.parametrize(
+    ("stack", "way"),
+    [("files", "hourly"), ("files", "daily"), ("server", "daily")],
+    indirect=["stack"],
+)
 def test_a_roll_back_reads_the_generation_before(site: Site, database: Database, way: str) -> None:
     """Whatever was written since is brought forward from there, and searches see it at once."""
     site.rebuild()
@@ -170,6 +211,7 @@ def test_a_roll_back_reads_the_generation_before(site: Site, database: Database,
     site.check()
 
 
+@BOTH
 def test_there_is_no_way_back_to_what_lacks_a_purge(site: Site, database: Database) -> None:
     """A deleted memory whose row is gone would come back for ever."""
     site.rebuild()

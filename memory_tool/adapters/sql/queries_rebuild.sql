@@ -71,3 +71,28 @@ WHERE target = %(target)s AND generation = ANY (%(generations)s::bigint[])
 SELECT c.ns_id FROM threefold.ns_clock c
 JOIN unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied) USING (ns_id)
 WHERE 0 < s.applied AND s.applied < c.purged LIMIT 1
+
+-- name: forget_terms
+-- All counts of terms.
+DELETE FROM threefold.term_stat
+
+-- name: count_terms
+-- In how many chunks each term stands, in the field where most have it, as the indexes count it; the
+-- empty term counts all chunks. A term of one chunk needs no row: whoever scores that chunk has it at
+-- hand, and counts it.
+WITH held AS (
+    SELECT k.words, k.bigrams, m.extra
+    FROM threefold.memory m
+    JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
+    WHERE {row_held} AND {chunk_held}
+), counted AS (
+    SELECT f.field, t.term, count(*) AS documents
+    FROM held h
+    CROSS JOIN LATERAL (VALUES (1, h.words), (2, h.bigrams), (3, h.extra)) AS f (field, tokens)
+    CROSS JOIN LATERAL (SELECT DISTINCT unnest(string_to_array(f.tokens, ' ')) AS term) t
+    WHERE f.tokens <> ''
+    GROUP BY f.field, t.term HAVING count(*) > 1
+)
+INSERT INTO threefold.term_stat (term, documents)
+SELECT term, max(documents) FROM counted WHERE term <> '' GROUP BY term
+UNION ALL SELECT '', count(*) FROM held
