@@ -25,6 +25,7 @@ from memory_tool.ports import (
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.progress import Watch
 from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
@@ -77,6 +78,10 @@ class Background(Protocol):
 
     def do(self, kind: str, *, again: bool, may_go_on: MayGoOn) -> Mapping[str, Outcome]:
         """Offer a kind of job for every group and do it here, unless another process does."""
+        ...
+
+    def watch(self, watch: Watch) -> None:
+        """Tell of each step from now on, in the thread that takes it."""
         ...
 
     def stop(self) -> None:

@@ -109,8 +109,8 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
 def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | None:
     if not settings.elasticsearch_url:
         return None
-    if truth.following is None or truth.figures is None:
-        message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
+    if truth.following is None:
+        message = "elasticsearch_url needs a record_store with the port ChangeLog"
         raise SettingsError(message)
     server = ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
     server.check()

@@ -190,16 +190,14 @@ class Indexes:
 
     def _server_targets(self, spaces: tuple[int, ...]) -> Iterator[IndexTarget]:
         """The indexes on a server, which one process of all hosts brings forward."""
-        following, figures = self._truth.following, self._truth.figures
-        if self._server is None or following is None or figures is None:
+        following = self._truth.following
+        if self._server is None or following is None:
             return
         if self._given.keyword is None:
-            yield self._server.target("keyword", log=following.log, figures=figures)
+            yield self._server.target("keyword", log=following.log)
         if self._given.vector is None and self._vectors is not None:
             for number in spaces:
-                yield self._vectors.target(
-                    "vector", log=following.log, figures=figures, number=number
-                )
+                yield self._vectors.target("vector", log=following.log, number=number)
 
     def _vector_targets(self, number: int) -> Iterator[IndexTarget]:
         given, following = self._given.vector, self._truth.following

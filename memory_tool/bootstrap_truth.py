@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, Postgr
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_generations import PostgresGenerations
 from memory_tool.adapters.postgres_inventory import PostgresInventory
 from memory_tool.adapters.postgres_jobs import PostgresJobs
 from memory_tool.adapters.postgres_lease import PostgresLease
@@ -21,8 +23,10 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_spaces import PostgresSpaces
+from memory_tool.adapters.postgres_terms import PostgresTerms
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.bootstrap_erase import EraseDoors, erase_doors
+from memory_tool.bootstrap_renewals import renewal_of
 from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
@@ -30,6 +34,7 @@ from memory_tool.inventory_ports import TruthInventory
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
 from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
+from memory_tool.renewal_ports import GenerationCatalogue
 from memory_tool.settings import Settings
 from memory_tool.space_ports import SpaceKeeper
 
@@ -122,6 +127,14 @@ def postgres_truth(
 def _following(settings: Settings, log: ChangeLog, *, ageing: AgeingStores) -> Following:
     pool = ageing.worker
     holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
+    catalogue, terms = PostgresGenerations(pool), PostgresTerms(pool)
+    recount = Duty(
+        kind="terms",
+        target=STORE,
+        every="day",
+        run=lambda _go_on: terms.recount(),
+        by_itself=settings.daily_rebuild,
+    )
     forget = Duty(
         kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
     )
@@ -130,7 +143,11 @@ def _following(settings: Settings, log: ChangeLog, *, ageing: AgeingStores) -> F
         jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
         registry=upkeep,
         lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
-        duties=(forget, *forgetting_duties(ageing, settings)),
+        duties=(forget, recount, *forgetting_duties(ageing, settings)),
+        renewal_of=partial(renewal_of, log=log, catalogue=catalogue),
+        catalogue=catalogue,
+        truth=PostgresInventory(pool),
+        daily=settings.daily_rebuild,
     )
 
 
@@ -147,9 +164,7 @@ def given_truth(store: RecordStore) -> Truth:
         records=store,
         reader=store,
         spaces=store,
-        following=(
-            Following(log=store, jobs=InMemoryJobs()) if isinstance(store, ChangeLog) else None
-        ),
+        following=_given_following(store),
         figures=store if isinstance(store, ChangeFigures) else None,
         gaps=store if isinstance(store, VectorGaps) else None,
         identity=store.identity() if isinstance(store, Identified) else "",
@@ -157,6 +172,20 @@ def given_truth(store: RecordStore) -> Truth:
         keeper=store if isinstance(store, SpaceKeeper) else None,
         inventory=store if isinstance(store, TruthInventory) else None,
     )
+
+
+def _given_following(store: RecordStore) -> Following | None:
+    if not isinstance(store, ChangeLog):
+        return None
+    following = Following(
+        log=store,
+        jobs=InMemoryJobs(),
+        truth=store if isinstance(store, TruthInventory) else None,
+    )
+    if not isinstance(store, GenerationCatalogue):
+        return following
+    anew = partial(renewal_of, log=store, catalogue=store)
+    return replace(following, catalogue=store, renewal_of=anew)
 
 
 def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:

@@ -78,6 +78,8 @@ class Settings:
         pool_size: Most connections to PostgreSQL of one process and role; the worker's role has 8
             at least, which its appliers need.
         overlay_rows: Most changed rows that a search fetches itself.
+        daily_rebuild: Processes that apply also offer a full build of each index once a day, in
+            which all that was deleted leaves the files. Searches and writes go on meanwhile.
         fold_rows: Changed rows after which the vector index is folded.
         fold_seconds: Longest time until it is folded.
         hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own.
@@ -139,6 +141,7 @@ class Settings:
     arm_seconds: float = 2.0
     pool_size: int = 8
     overlay_rows: int = 5000
+    daily_rebuild: bool = True
     fold_rows: int = 5000
     fold_seconds: float = 3600.0
     hnsw_min_rows: int = 10_000

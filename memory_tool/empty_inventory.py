@@ -1,0 +1,33 @@
+"""What an index holds before there is one."""
+
+from collections.abc import Iterator, Mapping
+
+from memory_tool.inventory import Entry, Fingerprint
+from memory_tool.inventory_ports import IndexInventory
+from memory_tool.model import MemoryId
+
+
+class EmptyInventory(IndexInventory):
+    """See :class:`memory_tool.inventory_ports.IndexInventory`."""
+
+    @property
+    def mark(self) -> None:
+        """None."""
+        return
+
+    @property
+    def clocks(self) -> Mapping[int, int]:
+        """None."""
+        return {}
+
+    def fingerprints(
+        self,
+        *,
+        leaving_out: Mapping[int, frozenset[MemoryId]],  # noqa: ARG002 - as the port
+    ) -> Mapping[int, Fingerprint]:
+        """Nothing."""
+        return {}
+
+    def entries(self, ns_ids: frozenset[int] | None = None) -> Iterator[tuple[int, Entry]]:  # noqa: ARG002 - as the port
+        """Nothing."""
+        return iter(())
