@@ -8,6 +8,7 @@ from typing import Protocol
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
+from memory_tool.inspection_ports import Inspected, TruthSide
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
@@ -60,6 +61,10 @@ class Background(Protocol):
         """Do this too, for the store as a whole."""
         ...
 
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """Build these indexes anew now; ``False`` when another process has to, which is told."""
+        ...
+
     def hurry(self) -> None:
         """A search found the indexes far behind; whoever applies to them is told."""
         ...
@@ -94,6 +99,8 @@ class Stores:
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
+        truth_side: What a check needs of the truth, where that can be had.
+        inspected: The indexes that a check can look at closely.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
     """
@@ -108,6 +115,8 @@ class Stores:
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
     background: Background | None = None
+    truth_side: TruthSide | None = None
+    inspected: tuple[Inspected, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()
 

@@ -16,10 +16,12 @@ from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
 from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
+from memory_tool.bootstrap_check import inspected_of
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.index_jobs.check_store import check_of
 from memory_tool.index_jobs.following import FolderTargets, background_of
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
@@ -89,6 +91,10 @@ def open_tool(
         if stores.gaps is not None:
             fill = Backfill(stores.gaps, tool.complete).run_on
             stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
+        if check := check_of(stores):
+            stores.background.also(
+                Duty(kind="check", target=STORE, every="day", run=check.run_daily)
+            )
         if settings.applying:
             stores.background.start()
     logger().info("opened", where=dict(stores.where))
@@ -153,6 +159,10 @@ def _joined(
         figures=truth.figures,
         gaps=truth.gaps,
         background=_background(settings, given, truth=truth, indexes=parts),
+        truth_side=truth.side,
+        inspected=inspected_of(
+            settings.data_dir, truth, vector_index=vector_index, keyword_index=keyword_index
+        ),
         where={
             "records": truth.shown,
             "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),

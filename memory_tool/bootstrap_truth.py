@@ -8,19 +8,23 @@ from typing import Final
 from memory_tool.adapters.host_folder import open_folder, process_name
 from memory_tool.adapters.in_memory_jobs import InMemoryJobs
 from memory_tool.adapters.postgres_address import address_of, shown_address
+from memory_tool.adapters.postgres_audit import PostgresAudit
 from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_inventory import PostgresInventory
 from memory_tool.adapters.postgres_jobs import PostgresJobs
 from memory_tool.adapters.postgres_lease import PostgresLease
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_repair import PostgresRepair
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
+from memory_tool.inspection_ports import TruthSide
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
 from memory_tool.ports import Identified, RecordReader, RecordStore, SpaceRegistry
@@ -48,7 +52,11 @@ class _Database:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The record store with its other doors; without a log the indexes are somebody else's care."""
+    """The record store with its other doors; without a log the indexes are somebody else's care.
+
+    Attributes:
+        side: What a check and a repair need, where the store keeps it.
+    """
 
     records: RecordStore
     reader: RecordReader
@@ -58,6 +66,7 @@ class Truth:
     gaps: VectorGaps | None
     identity: str
     shown: str
+    side: TruthSide | None = None
 
 
 def postgres_truth(
@@ -90,6 +99,13 @@ def postgres_truth(
         gaps=log,
         identity=log.identity(),
         shown=database.shown,
+        side=TruthSide(
+            inventory=PostgresInventory(worker),
+            contents=PostgresInventory(worker, of_contents=True),
+            audit=PostgresAudit(worker),
+            repair=PostgresRepair(worker),
+            log=log,
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from memory_manage.interfaces import (
+    cli_check,
     cli_demo,
     cli_memories,
     cli_rebuild,
@@ -40,6 +41,7 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "check": cli_check.check,
     "serve": cli_serve.serve,
 }
 

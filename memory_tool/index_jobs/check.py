@@ -1,0 +1,91 @@
+"""A check of the whole store: every index that this process can open, and the truth itself."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from memory_tool.errors import Unavailable
+from memory_tool.findings import TRUTH, Finding, Level, confirmed
+from memory_tool.index_jobs.check_queries import SAMPLE
+from memory_tool.index_jobs.check_target import TargetCheck
+from memory_tool.inspection_ports import Inspected, TruthSide
+from memory_tool.job_values import MayGoOn
+from memory_tool.log import logger
+
+DAILY: Final = Level.FINGERPRINTS
+"""How closely the daily job looks: 100,000 chunks take about a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a check found.
+
+    Attributes:
+        targets: What was looked at.
+        findings: What is not as it should be.
+        unchecked: What could not be looked at, and why.
+    """
+
+    targets: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def clean(self) -> bool:
+        """Whether all of it was looked at, and nothing found."""
+        return not self.findings and not self.unchecked
+
+
+class StoreCheck:
+    """Compares every index with the truth. It holds no lease and changes nothing."""
+
+    def __init__(
+        self, truth: TruthSide, inspected: Sequence[Inspected], *, sample: int = SAMPLE
+    ) -> None:
+        """``sample`` chunks of each index are asked for."""
+        self._truth = truth
+        self._targets = [TargetCheck(truth, one, sample=sample) for one in inspected]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What it looks at."""
+        return tuple(target.target for target in self._targets)
+
+    def run(
+        self,
+        level: Level,
+        *,
+        on_target: Callable[[str], None] = lambda _target: None,
+    ) -> Checked:
+        """Look at everything, ``on_target`` hears what comes next.
+
+        Raises:
+            Unavailable: The truth can't answer.
+        """
+        findings: list[Finding] = []
+        unchecked: dict[str, str] = {}
+        for target in self._targets:
+            on_target(target.target)
+            try:
+                findings += _twice(lambda target=target: target.findings(level))  # type: ignore[misc]
+            except Unavailable as error:
+                if error.store == "postgres":
+                    raise
+                unchecked[target.target] = str(error)
+        looked = [name for name in self.targets if name not in unchecked]
+        if level >= Level.ORPHANS:
+            on_target(TRUTH)
+            findings += _twice(self._truth.audit.faults)
+            looked.append(TRUTH)
+        return Checked(targets=tuple(looked), findings=tuple(findings), unchecked=unchecked)
+
+    def run_daily(self, _may_go_on: MayGoOn) -> None:
+        """Tell the log of drift, as a job."""
+        for finding in self.run(DAILY).findings:
+            logger().warning("drift_found", **finding.to_dict())
+
+
+def _twice(look: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """Only what two looks find: a row may be purged, or a generation replaced, during one."""
+    first = list(look())
+    return confirmed(first, look()) if first else []
