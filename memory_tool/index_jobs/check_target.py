@@ -1,6 +1,6 @@
 """One index under a check: from whose it is, over counts and entries, to what it finds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from memory_tool.errors import Corrupt
 from memory_tool.findings import REBUILT, Drift, Finding, Level
@@ -51,7 +51,9 @@ class TargetCheck:
                 # What is of another history can't be compared entry by entry.
                 if any(finding.drift in REBUILT for finding in whole):
                     return whole
-                return [*whole, *self._of_its_entries(look, level), *self._asked(look, level)]
+                of_entries = list(self._of_its_entries(look, level))
+                asked = self._asked(look, level, apart_from=of_entries)
+                return [*whole, *of_entries, *asked]
         except Corrupt as error:
             return [Finding(drift=Drift.DAMAGED, target=self.target, found=str(error))]
 
@@ -159,17 +161,23 @@ class TargetCheck:
             (entry for _, entry in index.entries(one) if entry.memory_id not in moving),
         )
 
-    def _asked(self, look: Look, level: Level) -> Iterator[Finding]:
-        """What it finds when it is asked for some of its own."""
+    def _asked(
+        self, look: Look, level: Level, *, apart_from: Iterable[Finding]
+    ) -> Iterator[Finding]:
+        """What it finds when it is asked for some of its own that seemed well until here."""
         if level < Level.QUERIES:
             return
         clocks, kind = look.inventory.clocks, self._inspected.kind
         settled = self._settled(self._truth.inventory, clocks)
         entries = {ns_id: one.entries for ns_id, one in settled.fingerprints.items()}
         audit = self._truth.audit
-        specimens = audit.sample(
-            self.target, kind, clocks=clocks, wanted=shares(entries, self._sample)
-        )
+        wrong = {(finding.ns_id, finding.memory_id) for finding in apart_from}
+        wanted = shares(entries, self._sample)
+        specimens = [
+            one
+            for one in audit.sample(self.target, kind, clocks=clocks, wanted=wanted)
+            if (one.ns_id, one.entry.memory_id) not in wrong
+        ]
         if look.words is not None:
             yield from ask_for_words(look.words(), specimens, target=self.target)
         if look.vectors is not None:

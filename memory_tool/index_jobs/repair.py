@@ -2,14 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from memory_tool.findings import REBUILT, REDELIVERED, Drift, Finding, Level
+from memory_tool.findings import REBUILT, REDELIVERED, TRUTH, Drift, Finding, Level
 from memory_tool.index_jobs.check import Checked, StoreCheck
 from memory_tool.inspection_ports import Redelivery, TruthSide
 from memory_tool.log import logger
 from memory_tool.model import MemoryId
+
+TURNS: Final = 3
+"""Repairs before what is left is only told. One is enough for most, a rebuild may need a second."""
 
 BATCH: Final = 500
 """Memories of one transaction, which holds their namespace."""
@@ -85,32 +89,47 @@ class StoreRepair:
     def run(
         self, level: Level, *, on_target: Callable[[str], None] = lambda _target: None
     ) -> Repaired:
-        """Check item by item at least, repair, apply, and check again.
+        """Check item by item at least, repair, apply, and check again, until nothing is found.
+
+        What is found again after it was delivered again is in an index that does not take it: that
+        one is built anew.
 
         Raises:
             Unavailable: A store can't be reached. What was repaired until then stays so.
         """
         closely = max(level, Level.ITEMS)
-        found = self._check.run(closely, on_target=on_target)
-        rebuilt = sorted({one.target for one in found.findings if one.drift in REBUILT})
-        # A rebuild reads the truth: what a foreign index seemed to say of memories doesn't matter.
-        single = [one for one in found.findings if one.target not in rebuilt]
-        redelivered = self._change_truth(single)
-        here = self._apply(rebuilt) if found.findings else True
-        after = self._check.run(closely, on_target=on_target)
-        deadline = time.monotonic() + self._others_seconds
-        while not here and after.findings and time.monotonic() < deadline:
-            time.sleep(_LOOK_SECONDS)
-            after = self._check.run(closely)
+        found = after = self._check.run(closely, on_target=on_target)
+        rebuilt: set[str] = set()
+        redelivered, here = 0, True
+        for turn in range(TURNS):
+            if not after.findings:
+                break
+            anew = to_rebuild(after.findings, again=turn > 0)
+            redelivered += self._change_truth(
+                # A rebuild reads the truth: what an index seemed to say doesn't matter then.
+                [one for one in after.findings if one.target not in anew]
+            )
+            here = self._apply(anew) and here
+            rebuilt |= anew
+            after = self._checked_again(closely, here=here)
         for finding in found.findings:
             logger().warning("drift_repaired", **finding.to_dict())
         return Repaired(
             found=found,
-            rebuilt=tuple(rebuilt),
+            rebuilt=tuple(sorted(rebuilt)),
             redelivered=redelivered,
             by_others=not here,
             after=after,
         )
+
+    def _checked_again(self, level: Level, *, here: bool) -> Checked:
+        """A second check; others are given time, who have been told what to do."""
+        after = self._check.run(level)
+        deadline = time.monotonic() + self._others_seconds
+        while not here and after.findings and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+            after = self._check.run(level)
+        return after
 
     def _change_truth(self, findings: Sequence[Finding]) -> int:
         redelivered = sum(map(self._truth.repair.redeliver, redeliveries(findings)))
@@ -127,12 +146,23 @@ class StoreRepair:
             pass
         return redelivered
 
-    def _apply(self, rebuilt: Sequence[str]) -> bool:
-        mended = self._background.mend(rebuilt, "a check found it wrong") if rebuilt else True
+    def _apply(self, anew: AbstractSet[str]) -> bool:
+        """Bring the indexes forward; ``False`` when another process does some of it."""
+        reason = "a check found it wrong"
+        mended = self._background.mend(sorted(anew), reason) if anew else True
         applied = self._background.apply_now()
         if not applied:
             self._background.hurry()
         return mended and applied
+
+
+def to_rebuild(findings: Iterable[Finding], *, again: bool) -> frozenset[str]:
+    """The indexes that redelivery can't cure, or did not cure when it is found ``again``. Pure."""
+    return frozenset(
+        one.target
+        for one in findings
+        if one.target != TRUTH and (one.drift in REBUILT or (again and one.drift in REDELIVERED))
+    )
 
 
 @dataclass(slots=True)
