@@ -92,9 +92,8 @@ def open_tool(
             fill = Backfill(stores.gaps, tool.complete).run_on
             stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
         if check := check_of(stores):
-            stores.background.also(
-                Duty(kind="check", target=STORE, every="day", run=check.run_daily)
-            )
+            for duty in check.duties():
+                stores.background.also(duty)
         if settings.applying:
             stores.background.start()
     logger().info("opened", where=dict(stores.where))

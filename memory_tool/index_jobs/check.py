@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from memory_tool.errors import Unavailable
@@ -9,7 +10,7 @@ from memory_tool.findings import TRUTH, Finding, Level, confirmed
 from memory_tool.index_jobs.check_queries import SAMPLE
 from memory_tool.index_jobs.check_target import TargetCheck
 from memory_tool.inspection_ports import Inspected, TruthSide
-from memory_tool.job_values import MayGoOn
+from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log import logger
 
 DAILY: Final = Level.FINGERPRINTS
@@ -67,7 +68,7 @@ class StoreCheck:
         for target in self._targets:
             on_target(target.target)
             try:
-                findings += _twice(lambda target=target: target.findings(level))  # type: ignore[misc]
+                findings += _twice(partial(target.findings, level))
             except Unavailable as error:
                 if error.store == "postgres":
                     raise
@@ -79,10 +80,24 @@ class StoreCheck:
             looked.append(TRUTH)
         return Checked(targets=tuple(looked), findings=tuple(findings), unchecked=unchecked)
 
-    def run_daily(self, _may_go_on: MayGoOn) -> None:
-        """Tell the log of drift, as a job."""
-        for finding in self.run(DAILY).findings:
-            logger().warning("drift_found", **finding.to_dict())
+    def duties(self) -> tuple[Duty, ...]:
+        """A look at each index and at the truth every day, told to the log.
+
+        By the index: of a folder's indexes each host looks at its own, at a shared one any host.
+        """
+        looks: dict[str, Callable[[], Iterable[Finding]]] = {
+            target.target: partial(target.findings, DAILY) for target in self._targets
+        }
+        looks[STORE] = self._truth.audit.faults
+        return tuple(
+            Duty(kind="check", target=target, every="day", run=partial(_tell_log, look))
+            for target, look in looks.items()
+        )
+
+
+def _tell_log(look: Callable[[], Iterable[Finding]], _may_go_on: MayGoOn) -> None:
+    for finding in _twice(look):
+        logger().warning("drift_found", **finding.to_dict())
 
 
 def _twice(look: Callable[[], Iterable[Finding]]) -> list[Finding]:

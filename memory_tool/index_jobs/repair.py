@@ -128,6 +128,8 @@ class StoreRepair:
         deadline = time.monotonic() + self._others_seconds
         while not here and after.findings and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
+            # Told once a minute, as a job of that minute.
+            self._background.hurry()
             after = self._check.run(level)
         return after
 
@@ -150,10 +152,7 @@ class StoreRepair:
         """Bring the indexes forward; ``False`` when another process does some of it."""
         reason = "a check found it wrong"
         mended = self._background.mend(sorted(anew), reason) if anew else True
-        applied = self._background.apply_now()
-        if not applied:
-            self._background.hurry()
-        return mended and applied
+        return self._background.apply_now() and mended
 
 
 def to_rebuild(findings: Iterable[Finding], *, again: bool) -> frozenset[str]:

@@ -60,6 +60,7 @@ class Scene:
         liars: A way to lie to each of its indexes.
         server: Parameters of the embedded PostgreSQL, for a worker.
         folder: The data folder.
+        remote: Whether the indexes are on a server.
     """
 
     tool: MemoryTool
@@ -67,6 +68,7 @@ class Scene:
     liars: Mapping[str, Liar]
     server: str
     folder: Path
+    remote: bool
     _taken: set[MemoryId] = field(default_factory=set)
 
     @property
@@ -106,7 +108,12 @@ class Scene:
 
 
 @contextlib.contextmanager
-def scene_at(folder: Path, **settings: Any) -> Iterator[Scene]:  # noqa: ANN401 - settings of every type
+def scene_at(
+    folder: Path,
+    *,
+    memories: int = MEMORIES,
+    **settings: Any,  # noqa: ANN401 - settings of every type
+) -> Iterator[Scene]:
     """A scene in an empty folder; ``settings`` name an Elasticsearch, if there is one."""
     chosen = dataclasses.replace(
         Settings(
@@ -116,7 +123,7 @@ def scene_at(folder: Path, **settings: Any) -> Iterator[Scene]:  # noqa: ANN401 
             chunk_tokens=48,
             chunk_overlap=8,
             # Graphs too, though there are but some hundred rows.
-            hnsw_min_rows=60,
+            hnsw_min_rows=40,
         ),
         **settings,
     )
@@ -126,11 +133,11 @@ def scene_at(folder: Path, **settings: Any) -> Iterator[Scene]:  # noqa: ANN401 
         if truth is None:
             message = "this store has no check"
             raise LookupError(message)
-        for number in range(MEMORIES):
-            # The last project gets one memory only.
-            project = PROJECTS[number % 3] if number else PROJECTS[3]
-            namespace = Namespace(user="drift", project=project)
-            tool.store(namespace, [NewMemory(content=text(number), tags=("made",))])
+        for place, project in enumerate(PROJECTS):
+            # The last one gets one memory only.
+            numbers = range(place, memories, 3) if place < len(PROJECTS) - 1 else range(1)
+            news = [NewMemory(content=text(number), tags=("made",)) for number in numbers]
+            tool.store(Namespace(user="drift", project=project), news)
         tool.apply_now()
         makers = server_liars if chosen.elasticsearch_url else folder_liars
         liars = {liar.name: liar for liar in makers(chosen, tool, truth=truth)}
@@ -141,4 +148,5 @@ def scene_at(folder: Path, **settings: Any) -> Iterator[Scene]:  # noqa: ANN401 
             liars=liars,
             server=server.conninfo(role=Role.WORKER),
             folder=folder,
+            remote=bool(chosen.elasticsearch_url),
         )

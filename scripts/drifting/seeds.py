@@ -109,12 +109,13 @@ def _other_words(scene: Scene, liar: Liar) -> None:
 
 
 def _clock_too_high(scene: Scene, liar: Liar) -> None:
-    ns_id, (nseq, _) = next(iter(scene.truth.audit.clocks().items()))
+    ns_id, (nseq, _) = min(scene.truth.audit.clocks().items())
     liar.tell(clocks={ns_id: nseq + 50})
 
 
 def _progress_too_high(scene: Scene, liar: Liar) -> None:
-    ns_id, (nseq, _) = next(iter(scene.truth.audit.clocks().items()))
+    # Not the one whose clock the seed before made too high.
+    ns_id, (nseq, _) = max(scene.truth.audit.clocks().items())
     scene.log.note_progress(liar.name, {ns_id: nseq + 9})
 
 

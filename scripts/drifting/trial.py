@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from memory_tool.findings import TRUTH, Drift, Finding, Level
 from memory_tool.index_jobs.check import StoreCheck
@@ -15,7 +16,11 @@ from scripts.drifting.scene import Scene
 from scripts.drifting.seeds import SEEDS, Seed
 from scripts.drifting.truth_seeds import TRUTH_SEEDS
 
-EVERY_CHUNK = 100_000
+EVERY_CHUNK: Final = 100_000
+SOME: Final = 40
+"""A server takes its time for each question: only what questions alone can find needs them all."""
+
+_ASKED_FOR: Final = frozenset({Drift.WRONG_VECTOR, Drift.NOT_FOUND})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +50,18 @@ class Trial:
         return self.as_expected and self.clean
 
 
-def check_in(scene: Scene) -> StoreCheck:
-    """The check of the scene, which asks for every chunk."""
-    found = check_of(scene.tool.stores, sample=EVERY_CHUNK)
+def check_in(scene: Scene, *, sample: int = EVERY_CHUNK) -> StoreCheck:
+    """The check of the scene, which asks for every chunk or for so many."""
+    found = check_of(scene.tool.stores, sample=sample)
     if found is None:
         message = "this store has no check"
         raise LookupError(message)
     return found
 
 
-def repair_in(scene: Scene) -> StoreRepair:
+def repair_in(scene: Scene, *, sample: int = EVERY_CHUNK) -> StoreRepair:
     """The repair of the scene."""
-    found = repair_of(scene.tool.stores, scene.tool.complete, sample=EVERY_CHUNK)
+    found = repair_of(scene.tool.stores, scene.tool.complete, sample=sample)
     if found is None:
         message = "this store has no repair"
         raise LookupError(message)
@@ -79,7 +84,7 @@ def trials(scene: Scene) -> Iterator[Trial]:
 
 def damage_trials(scene: Scene) -> Iterator[Trial]:
     """Every damaged file, where the indexes are files."""
-    if not (scene.folder / "vectors").exists():
+    if scene.remote:
         return
     for damage in DAMAGES:
         target = next(liar.name for liar in scene.liars.values() if liar.kind == damage.kind)
@@ -98,7 +103,8 @@ def fitting(seed: Seed, liars: Iterable[Liar]) -> Iterator[Liar]:
 def _tried(
     scene: Scene, seed: str, *, target: str, drift: Drift, since: float, naming: str = ""
 ) -> Trial:
-    done = repair_in(scene).run(Level.ORPHANS)
+    sample = SOME if scene.remote and drift not in _ASKED_FOR else EVERY_CHUNK
+    done = repair_in(scene, sample=sample).run(Level.ORPHANS)
     found = done.found.findings
     return Trial(
         seed=seed,
