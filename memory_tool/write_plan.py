@@ -158,7 +158,8 @@ class _Draft:
         if decision.verdict is Verdict.FAIL:
             message = f"the same text is already stored as {row.memory.id}"
             raise DuplicateMemory(message)
-        return self._rewrite(row, patch_of(put), content_hash=put.content_hash, chunks=put.chunks)
+        patch = patch_of(put, self._existing.now)
+        return self._rewrite(row, patch, content_hash=put.content_hash, chunks=put.chunks)
 
     def _add(self, put: Put) -> WriteResult:
         row = new_row(put, self._existing, namespace=self.namespace, nseq=self._next)

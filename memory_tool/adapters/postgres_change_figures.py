@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal, cast
 
+from memory_tool.adapters.postgres_change_log import number_of_space
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_holdings import CHUNK_HELD, NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
@@ -32,6 +33,7 @@ class PostgresChangeFigures(ChangeFigures):
                 sql,
                 {
                     "target": target,
+                    "space": number_of_space(connection, target),
                     "ns_ids": number_array(clocks),
                     "applied": number_array(clocks.values()),
                 },

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, LiteralString, cast
 
+from memory_tool.adapters.postgres_change_log import number_of_space
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_holdings import CHUNK_HELD, NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
@@ -37,7 +38,8 @@ class PostgresInventory(TruthInventory):
         sql = self._statement("settled_fingerprints", kind)
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
-            records = connection.execute(sql, _standing(target, clocks)).fetchall()
+            standing = _standing(connection, target, clocks=clocks)
+            records = connection.execute(sql, standing).fetchall()
             fingerprints = {
                 ns_id: Fingerprint(entries, digest)
                 for ns_id, entries, digest in cast("list[tuple[int, int, int]]", records)
@@ -66,9 +68,10 @@ class PostgresInventory(TruthInventory):
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
             connection.execute(statement("be_patient"))
+            standing = _standing(connection, target, clocks=wanted)
             with connection.cursor(name="entries", binary=True) as cursor:
                 cursor.itersize = _FETCH
-                cursor.execute(sql, _standing(target, wanted))
+                cursor.execute(sql, standing)
                 for record in cursor:
                     ns_id, memory_id, ordinal, number = cast("tuple[int, str, int, int]", record)
                     yield ns_id, Entry(memory_id, ordinal, number)
@@ -84,9 +87,12 @@ class PostgresInventory(TruthInventory):
         )
 
 
-def _standing(target: str, clocks: Mapping[int, int]) -> dict[str, object]:
+def _standing(
+    connection: Connection, target: str, *, clocks: Mapping[int, int]
+) -> dict[str, object]:
     return {
         "target": target,
+        "space": number_of_space(connection, target),
         "ns_ids": number_array(clocks),
         "applied": number_array(clocks.values()),
     }
@@ -101,7 +107,8 @@ def _moving(
 ) -> Mapping[int, frozenset[MemoryId]]:
     sql = statement("moving_rows", number=NUMBER[kind])
     found: dict[int, set[MemoryId]] = {}
-    records = connection.execute(sql, _standing(target, clocks)).fetchall()
+    standing = _standing(connection, target, clocks=clocks)
+    records = connection.execute(sql, standing).fetchall()
     for ns_id, memory_id in cast("list[tuple[int, MemoryId]]", records):
         found.setdefault(ns_id, set()).add(memory_id)
     return {ns_id: frozenset(ids) for ns_id, ids in found.items()}
