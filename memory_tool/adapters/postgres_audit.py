@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, LiteralString, cast
 
 import numpy as np
 
+from memory_tool.adapters.postgres_change_log import number_of_space
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_holdings import CHUNK_HELD, NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
@@ -20,7 +21,7 @@ Kind = Literal["vector", "keyword"]
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FETCH: Final = 2_000
 _SPECIMEN: Final = {
-    "vector": "k.embedding, '', ''",
+    "vector": f"{statement('vector_in')}, '', ''",
     "keyword": "NULL::bytea, k.words || ' ' || m.extra, k.bigrams",
 }
 _FAULTS: Final = {
@@ -46,7 +47,7 @@ class PostgresAudit(TruthAudit):
 
     def progress(self, target: str) -> Mapping[int, int]:
         """See :meth:`memory_tool.inspection_ports.TruthAudit.progress`."""
-        records = self._fetched(statement("noted_progress"), {"target": target})
+        records = self._fetched(statement("noted_progress"), {}, target=target)
         return dict(cast("list[tuple[int, int]]", records))
 
     def standings(
@@ -64,7 +65,6 @@ class PostgresAudit(TruthAudit):
     ) -> Sequence[Specimen]:
         """See :meth:`memory_tool.inspection_ports.TruthAudit.sample`."""
         parameters = {
-            "target": target,
             "start": self._start,
             "ns_ids": number_array(wanted),
             "applied": number_array(clocks.get(ns_id, 0) for ns_id in wanted),
@@ -80,7 +80,7 @@ class PostgresAudit(TruthAudit):
                 bigrams=bigrams,
             )
             for ns_id, memory_id, ordinal, number, stored, words, bigrams in self._fetched(
-                sql, parameters
+                sql, parameters, target=target
             )
         ]
 
@@ -88,10 +88,15 @@ class PostgresAudit(TruthAudit):
         self, target: str, ns_id: int, *, clock: int
     ) -> Iterator[tuple[Sequence[Entry], Vector]]:
         """See :meth:`memory_tool.inspection_ports.TruthAudit.vectors`."""
-        parameters = {"target": target, "ns_id": ns_id, "clock": clock}
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
             connection.execute(statement("be_patient"))
+            parameters = {
+                "target": target,
+                "space": number_of_space(connection, target),
+                "ns_id": ns_id,
+                "clock": clock,
+            }
             with connection.cursor(name="vectors", binary=True) as cursor:
                 cursor.execute(_held("settled_vectors", "vector"), parameters)
                 while records := cast("list[tuple[Any, ...]]", cursor.fetchmany(_FETCH)):
@@ -115,10 +120,13 @@ class PostgresAudit(TruthAudit):
             )
 
     def _fetched(
-        self, sql: LiteralString, parameters: Mapping[str, object]
+        self, sql: LiteralString, parameters: Mapping[str, object], *, target: str = ""
     ) -> list[tuple[Any, ...]]:
         with self._pool.connection() as connection:
-            records = connection.execute(sql, parameters, binary=True).fetchall()
+            of_target: Mapping[str, object] = (
+                {"target": target, "space": number_of_space(connection, target)} if target else {}
+            )
+            records = connection.execute(sql, {**parameters, **of_target}, binary=True).fetchall()
             return cast("list[tuple[Any, ...]]", records)
 
 

@@ -14,7 +14,7 @@ from memory_tool.model import MemoryId
 
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FETCH: Final = 5_000
-_CONTENT_DIGEST: Final = "('x' || substr(md5(k.embedding), 1, 16))::bit(64)::bigint"
+_CONTENT_DIGEST: Final = f"('x' || substr(md5({statement('vector_in')}), 1, 16))::bit(64)::bigint"
 
 
 class PostgresInventory(TruthInventory):

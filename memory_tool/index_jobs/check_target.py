@@ -42,6 +42,7 @@ class TargetCheck:
 
         Raises:
             Unavailable: The truth or a server can't answer.
+            Corrupt: The truth is damaged.
         """
         # First: the index can only have come further since, never less far.
         progress = self._truth.audit.progress(self.target)
@@ -55,6 +56,8 @@ class TargetCheck:
                 asked = self._asked(look, level, apart_from=of_entries)
                 return [*whole, *of_entries, *asked]
         except Corrupt as error:
+            if error.store == "postgres":
+                raise
             return [Finding(drift=Drift.DAMAGED, target=self.target, found=str(error))]
 
     def _of_its_standing(

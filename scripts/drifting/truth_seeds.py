@@ -40,7 +40,8 @@ def _lost_chunks(scene: Scene) -> None:
     ns_id = next(iter(scene.truth.audit.clocks()))
     with scene.sabotage() as truth:
         truth.execute(
-            "INSERT INTO threefold.chunk VALUES (%s, %s, 0, 0, 1, 'en', 'left behind', '')",
+            "INSERT INTO threefold.chunk VALUES"
+            " (%s, %s, 0, 0, 1, 'en', 'left behind', '', NULL, 1)",
             [ns_id, uuid.uuid4()],
         )
 

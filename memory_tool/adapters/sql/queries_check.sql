@@ -93,7 +93,7 @@ WHERE {row_held} AND {chunk_held} AND m.number <= s.applied
 
 -- name: settled_vectors
 -- The settled vectors of one namespace.
-SELECT encode(uuid_send(k.memory_id), 'hex'), k.ordinal, m.number, k.embedding
+SELECT encode(uuid_send(k.memory_id), 'hex'), k.ordinal, m.number, {@vector_in}
 FROM threefold.chunk k
 CROSS JOIN LATERAL (
     SELECT m.state, m.tier, m.extra, m.{number} AS number
@@ -126,6 +126,12 @@ WHERE NOT EXISTS (
     SELECT FROM threefold.memory m
     WHERE m.ns_id = k.ns_id AND m.id = k.memory_id AND m.state <> 'deleted')
 GROUP BY k.ns_id, k.memory_id
+UNION ALL
+SELECT 'lost', v.ns_id, encode(uuid_send(v.memory_id), 'hex'), count(*), 0, 0, 0
+FROM threefold.chunk_vector v
+WHERE NOT EXISTS (
+    SELECT FROM threefold.chunk k WHERE k.ns_id = v.ns_id AND k.memory_id = v.memory_id)
+GROUP BY v.ns_id, v.memory_id
 UNION ALL
 SELECT 'none', m.ns_id, encode(uuid_send(m.id), 'hex'), 0, 1, 0, 0
 FROM threefold.memory m
@@ -175,7 +181,15 @@ INSERT INTO threefold.audit (ns_id, nseq, memory_id, version, action, at)
 SELECT ns_id, nseq, id, version, 'repair', now() FROM written
 
 -- name: drop_lost_chunks
--- Chunks of a memory that is not there or was deleted.
+-- Chunks of a memory that is not there or was deleted, with their vectors in every space.
+WITH vectors AS (
+    DELETE FROM threefold.chunk_vector v
+    WHERE v.ns_id = %(ns_id)s AND v.memory_id = %(id)s
+      AND NOT EXISTS (
+          SELECT FROM threefold.chunk k
+          JOIN threefold.memory m ON m.ns_id = k.ns_id AND m.id = k.memory_id
+          WHERE k.ns_id = %(ns_id)s AND k.memory_id = %(id)s AND m.state <> 'deleted')
+)
 DELETE FROM threefold.chunk k
 WHERE k.ns_id = %(ns_id)s AND k.memory_id = %(id)s
   AND NOT EXISTS (
@@ -184,7 +198,10 @@ WHERE k.ns_id = %(ns_id)s AND k.memory_id = %(id)s
 
 -- name: ask_for_chunks
 -- A chunk that says nothing and has no vector: whoever fills such gaps cuts the text anew.
-INSERT INTO threefold.chunk (ns_id, memory_id, ordinal, start, stop, language, words, bigrams)
-SELECT m.ns_id, m.id, 0, 0, 0, '', '', '' FROM threefold.memory m
+INSERT INTO threefold.chunk (
+    ns_id, memory_id, ordinal, start, stop, language, words, bigrams, space)
+SELECT m.ns_id, m.id, 0, 0, 0, '', '', '', coalesce(
+    (SELECT a.space_id FROM threefold.embedding_space a WHERE a.state = 'active'), 1)
+FROM threefold.memory m
 WHERE m.ns_id = %(ns_id)s AND m.id = %(id)s AND m.state = 'live'
 ON CONFLICT DO NOTHING
