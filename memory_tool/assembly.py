@@ -9,6 +9,7 @@ from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
 from memory_tool.erase_values import Receipt
+from memory_tool.inspection_ports import Inspected, TruthSide
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
@@ -62,6 +63,10 @@ class Background(Protocol):
 
     def also(self, duty: Duty) -> None:
         """Do this too, for the store as a whole."""
+        ...
+
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """Build these indexes anew now; ``False`` when another process has to, which is told."""
         ...
 
     def hurry(self) -> None:
@@ -162,6 +167,8 @@ class Stores:
         background: Applies to the indexes; ``None`` when somebody else does.
         eraser: Erases with proof; ``None`` where a record store was given that can't.
         ageing: Tiers and use; ``None`` where the store knows neither.
+        truth_side: What a check needs of the truth, where that can be had.
+        inspected: The indexes that a check can look at closely.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
     """
@@ -184,6 +191,8 @@ class Stores:
     background: Background | None = None
     eraser: Erasing | None = None
     ageing: Ageing | None = None
+    truth_side: TruthSide | None = None
+    inspected: tuple[Inspected, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()
 

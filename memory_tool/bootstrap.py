@@ -16,6 +16,7 @@ from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
 from memory_tool.bootstrap_upkeep import ageing_of
 from memory_tool.errors import SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
+from memory_tool.index_jobs.check_store import daily_checks
 from memory_tool.index_jobs.erase import Erase
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
@@ -83,6 +84,8 @@ def open_tool(
         if stores.gaps is not None:
             fill = Backfill(stores.gaps, tool.complete).run_on
             stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
+        for duty in daily_checks(lambda: tool.stores):
+            stores.background.also(duty)
         if settings.applying:
             stores.background.start()
     logger().info("opened", where=dict(stores.where))
@@ -156,6 +159,8 @@ def _joined(
         background=background,
         eraser=_eraser(settings, truth, background=background),
         ageing=ageing,
+        truth_side=truth.side,
+        inspected=indexes.inspected(number),
         where={
             "records": truth.shown,
             **indexes.where,

@@ -13,11 +13,13 @@ from memory_tool.adapters.faiss_spaces import space_folder, tidy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.assembly import Background
+from memory_tool.bootstrap_check import Folders, inspected_of
 from memory_tool.bootstrap_truth import Truth
 from memory_tool.errors import MissingExtra
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.followed_spaces import FollowedSpaces
 from memory_tool.index_jobs.following import FolderTargets, Following, background_of
+from memory_tool.inspection_ports import Inspected
 from memory_tool.inventory_ports import IndexInventory
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log_ports import IndexTarget
@@ -101,6 +103,19 @@ class Indexes:
             return self._vectors.inventory(pointer)
         folder = space_folder(self._root, self._truth.identity, space=number)
         return nullcontext(FaissInventory(open_generation(folder, pointer)))
+
+    def inspected(self, number: int) -> tuple[Inspected, ...]:
+        """The indexes that a check of a space can look at closely."""
+        return inspected_of(
+            Folders(
+                vectors=space_folder(self._root, self._truth.identity, space=number),
+                keywords=self._settings.data_dir / "keywords",
+            ),
+            self._truth,
+            space=self.recorded(number),
+            vector_index=self.vector_index(number),
+            keyword_index=self.keyword_index,
+        )
 
     def background(self) -> Background | None:
         """What brings the indexes forward; ``None`` where there is no log."""

@@ -10,6 +10,7 @@ from typing import Final
 from memory_tool.adapters.host_folder import open_folder, process_name
 from memory_tool.adapters.in_memory_jobs import InMemoryJobs
 from memory_tool.adapters.postgres_address import address_of, shown_address
+from memory_tool.adapters.postgres_audit import PostgresAudit
 from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, PostgresNotInstalled
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
@@ -21,6 +22,7 @@ from memory_tool.adapters.postgres_lease import PostgresLease
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_repair import PostgresRepair
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_terms import PostgresTerms
@@ -30,6 +32,7 @@ from memory_tool.bootstrap_renewals import renewal_of
 from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.following import Following
+from memory_tool.inspection_ports import TruthSide
 from memory_tool.inventory_ports import TruthInventory
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
@@ -62,7 +65,11 @@ class _Database:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The record store with its other doors; without a log the indexes are somebody else's care."""
+    """The record store with its other doors; without a log the indexes are somebody else's care.
+
+    Attributes:
+        side: What a check and a repair need, where the store keeps it.
+    """
 
     records: RecordStore
     reader: RecordReader
@@ -76,6 +83,7 @@ class Truth:
     inventory: TruthInventory | None
     erasing: EraseDoors | None = None
     ageing: AgeingStores | None = None
+    side: TruthSide | None = None
 
 
 def postgres_truth(
@@ -121,6 +129,13 @@ def postgres_truth(
             forget_log=database.forget_log,
         ),
         ageing=ageing,
+        side=TruthSide(
+            inventory=PostgresInventory(worker),
+            contents=PostgresInventory(worker, of_contents=True),
+            audit=PostgresAudit(worker),
+            repair=PostgresRepair(worker),
+            log=log,
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from memory_manage.interfaces import (
+    cli_check,
     cli_demo,
     cli_erase,
     cli_memories,
@@ -46,6 +47,7 @@ _COMMANDS: Final = {
     "reembed": cli_reembed.reembed,
     "tiers": cli_tiers.tiers,
     "erase": cli_erase.erase,
+    "check": cli_check.check,
     "serve": cli_serve.serve,
 }
 

@@ -91,6 +91,10 @@ class FollowedSpaces:
         self._refresh()
         return self._inner.do(kind, again=again, may_go_on=may_go_on)
 
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """See :class:`BackgroundApplier`."""
+        return self._inner.mend(targets, reason)
+
     def watch(self, watch: Watch) -> None:
         """See :class:`BackgroundApplier`."""
         self._watching = watch
