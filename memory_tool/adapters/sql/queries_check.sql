@@ -139,7 +139,7 @@ WHERE m.state = 'live' AND m.tier = 'hot'
   AND NOT EXISTS (
       SELECT FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id)
 
--- name: lock_clock
+-- name: locked_highest
 -- Lock a namespace, and tell the highest number that it knows of.
 WITH locked AS (
     SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = %(ns_id)s FOR UPDATE
