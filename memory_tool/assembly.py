@@ -61,6 +61,10 @@ class Background(Protocol):
         """Do this too, for the store as a whole."""
         ...
 
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """Call this whenever other embedding spaces are followed than before."""
+        ...
+
     def hurry(self) -> None:
         """A search found the indexes far behind; whoever applies to them is told."""
         ...
@@ -116,6 +120,7 @@ class Stores:
         active: The number of the space that is active by now; ``None`` until one is recorded.
         for_active: These stores with embedder and vector index of that space; ``None`` where the
             space of a store never changes.
+        prepare: Makes ready what the space that is being built will need here.
         side: The content of a side structure for a space, by name and number.
         change_of_model: Changes the embedding model in place, where the record store can.
         pointer: Which generation of a target is to be read now.
@@ -136,6 +141,7 @@ class Stores:
     recorded: Callable[[], EmbeddingSpace | None] | None = None
     active: Callable[[], int | None] = lambda: None
     for_active: "Callable[[Stores], Stores] | None" = None
+    prepare: Callable[[], None] = lambda: None
     side: Callable[[str, int], Json] = lambda _name, _space: None
     change_of_model: ChangeOfModel | None = None
     pointer: Callable[[str], Pointer | None] = lambda _target: None
