@@ -11,9 +11,10 @@ import pytest
 
 from memory_manage.bootstrap import open_parts
 from memory_manage.manager import MemoryManage
+from memory_tool.adapters.hashing_embedder import HashingEmbedder
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.assembly import ChangeOfModel
-from memory_tool.errors import InputError
+from memory_tool.errors import InputError, SpaceMismatch
 from memory_tool.tool import MemoryTool
 from tests.acceptance.asking import texts
 from tests.acceptance.opening import OwnStore
@@ -237,3 +238,24 @@ def test_indexes_on_a_server_follow(on_server: OwnStore) -> None:
         with changing(on_server) as (_, change):
             assert change.forget(lambda: True) == 1
         assert_whole(memory)
+
+
+def test_a_vector_that_a_caller_brings_says_of_which_model_it_is(filled: OwnStore) -> None:
+    """One of the model before, as long, would find what it likes; a new one is taken at once."""
+    old, new = (
+        HashingEmbedder(revision=revision).embed_passages(["brought along"])[0]
+        for revision in ("", "other")
+    )
+    with filled.open() as memory:
+        assert_whole(memory, FACTS[:1])
+        reembed(filled, SAME_SIZE)
+        with pytest.raises(SpaceMismatch):
+            memory.search("x", query_embedding=old, space="hashing/64", user_id="u")
+        added = memory.add("mine", embedding=new, space="hashing@other/64", user_id="u")
+        assert added.results[0].status == "added"
+        found = memory.search(
+            "x", query_embedding=new, space="hashing@other/64", user_id="u", mode="vector"
+        )
+        assert found.results[0].memory == "mine"
+        with pytest.raises(SpaceMismatch):
+            memory.add("not mine", embedding=old, space="hashing/64", user_id="u")
