@@ -28,7 +28,7 @@ from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.settings import Settings
-from memory_tool.space_values import FIRST_SPACE, KnownSpace, SpaceChanged
+from memory_tool.space_values import FIRST_SPACE, KnownSpace, SpaceChanged, Step
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import WritePath, WriteRules
 
@@ -101,8 +101,8 @@ class ChangeOfModel(Protocol):
         """Change back to the space before."""
         ...
 
-    def run(self, may_go_on: MayGoOn, said: "Callable[[int, int], None]") -> bool:
-        """Do it, unless another process does; says how many chunks are done, of how many."""
+    def run(self, may_go_on: MayGoOn, said: Callable[[Step], None]) -> bool:
+        """Do it, unless another process does; whether it was done here. ``said`` hears how far."""
         ...
 
     def forget(self, may_go_on: MayGoOn) -> int:

@@ -58,7 +58,7 @@ def reembed(store: OwnStore, model: str | None) -> None:
     """Change to a model, or back for ``None``."""
     with changing(store) as (tool, change):
         coming = change.back() if model is None else change.begin(model)
-        assert change.run(lambda: True, lambda _done, _every: None)
+        assert change.run(lambda: True, lambda _step: None)
         assert tool.stores.active() == coming.number
 
 
@@ -176,7 +176,7 @@ def test_it_goes_on_where_it_was_killed(filled: OwnStore, database: Database) ->
         said: list[int] = []
         with changing(filled) as (_, change):
             change.begin(SAME_SIZE)
-            assert change.run(lambda: True, lambda done, _every: said.append(done))
+            assert change.run(lambda: True, lambda step: said.append(step.done))
         assert said[0] >= made
         assert here.health().where["embedder"] == "hashing/64"
         assert_whole(here)
@@ -196,7 +196,7 @@ def test_a_process_that_wants_another_model_goes_on_by_words(filled: OwnStore) -
         with filled.open() as other:
             assert "written without a vector" not in cosines(other, ["written without a vector"])
             with changing(filled) as (_, change):
-                assert change.run(lambda: True, lambda _done, _every: None)
+                assert change.run(lambda: True, lambda _step: None)
             assert_whole(other, [*FACTS[:3], "written without a vector"])
         reembed(filled, None)
         assert_whole(stubborn, [FACTS[0], "written without a vector"])
