@@ -31,7 +31,7 @@ from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.settings import Settings
-from memory_tool.space_values import FIRST_SPACE, KnownSpace, SpaceChanged
+from memory_tool.space_values import FIRST_SPACE, KnownSpace, SpaceChanged, Step
 from memory_tool.tier_ports import TierFigures, UseLog
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import WritePath, WriteRules
@@ -67,6 +67,10 @@ class Background(Protocol):
 
     def mend(self, targets: Sequence[str], reason: str) -> bool:
         """Build these indexes anew now; ``False`` when another process has to, which is told."""
+        ...
+
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """Call this whenever other embedding spaces are followed than before."""
         ...
 
     def hurry(self) -> None:
@@ -109,8 +113,8 @@ class ChangeOfModel(Protocol):
         """Change back to the space before."""
         ...
 
-    def run(self, may_go_on: MayGoOn, said: "Callable[[int, int], None]") -> bool:
-        """Do it, unless another process does; says how many chunks are done, of how many."""
+    def run(self, may_go_on: MayGoOn, said: Callable[[Step], None]) -> bool:
+        """Do it, unless another process does; whether it was done here. ``said`` hears how far."""
         ...
 
     def forget(self, may_go_on: MayGoOn) -> int:
@@ -159,6 +163,7 @@ class Stores:
         active: The number of the space that is active by now; ``None`` until one is recorded.
         for_active: These stores with embedder and vector index of that space; ``None`` where the
             space of a store never changes.
+        prepare: Makes ready what the space that is being built will need here.
         side: The content of a side structure for a space, by name and number.
         change_of_model: Changes the embedding model in place, where the record store can.
         pointer: Which generation of a target is to be read now.
@@ -183,6 +188,7 @@ class Stores:
     recorded: Callable[[], EmbeddingSpace | None] | None = None
     active: Callable[[], int | None] = lambda: None
     for_active: "Callable[[Stores], Stores] | None" = None
+    prepare: Callable[[], None] = lambda: None
     side: Callable[[str, int], Json] = lambda _name, _space: None
     change_of_model: ChangeOfModel | None = None
     pointer: Callable[[str], Pointer | None] = lambda _target: None

@@ -135,21 +135,32 @@ class Indexes:
         return tuple(dict.fromkeys((*first, *others)))
 
     def tidy(self) -> None:
-        """Remove all that lies anywhere of spaces that were forgotten."""
+        """Remove all that lies anywhere of spaces that are not needed any more."""
         self._tidy_folder(lambda: True)
         self._tidy_server(lambda: True)
 
     def _tidy_folder(self, _may_go_on: MayGoOn) -> None:
-        tidy(self._root, self._truth.identity, keep=self._known())
+        if self._vectors is None:
+            tidy(self._root, self._truth.identity, keep=self._needed())
 
     def _tidy_server(self, _may_go_on: MayGoOn) -> None:
         if self._vectors is not None:
-            self._vectors.tidy_vectors(keep=self._known())
+            self._vectors.tidy_vectors(keep=self._needed())
 
-    def _known(self) -> frozenset[int]:
-        keeper = self._truth.keeper
-        known = frozenset(one.number for one in keeper.spaces()) if keeper else frozenset()
-        return known or frozenset({FIRST_SPACE})
+    def _needed(self) -> frozenset[int]:
+        """Spaces whose indexes stay. That of a kept one stays for a day, until its target retires.
+
+        What was deleted meanwhile must not stay in an index that nobody brings forward. To go back
+        to the space later, its index is built from the vectors that the store keeps.
+        """
+        keeper, following = self._truth.keeper, self._truth.following
+        known = keeper.spaces() if keeper else ()
+        return frozenset(
+            one.number
+            for one in known
+            if one.state != "kept"
+            or (following and following.log.pointer(self.vector_index(one.number).target))
+        ) or frozenset({FIRST_SPACE})
 
     # ── As searches see them ──
 
@@ -194,9 +205,9 @@ class Indexes:
                 *(target for number in spaces for target in self._vector_targets(number)),
             ],
             vector_index=self.vector_index(spaces[0]),
-            duties=(Duty(kind="spaces", target=name, every="day", run=self._tidy_folder),),
+            duties=(Duty(kind="spaces", target=name, every="hour", run=self._tidy_folder),),
         )
-        tidying = Duty(kind="spaces", target=STORE, every="day", run=self._tidy_server)
+        tidying = Duty(kind="spaces", target=STORE, every="hour", run=self._tidy_server)
         return background_of(
             replace(following, duties=(*following.duties, tidying)),
             folder,

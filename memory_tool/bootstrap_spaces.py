@@ -61,9 +61,15 @@ def with_changes(stores: Stores, made: Made) -> Stores:
             where={**before.where, "embedder": known.space.name},
         )
 
+    def prepare() -> None:
+        for known in keeper.spaces():
+            if known.state == "building":
+                made.embedders.of(known)
+
     return dataclasses.replace(
         stores,
         active=active,
+        prepare=prepare,
         for_active=for_active,
         side=keeper.kept,
         change_of_model=_reembedding(stores, made, keeper=keeper),

@@ -71,6 +71,14 @@ class Joining:
         message = "the embedding space of the store changes again and again"
         raise Unavailable(message)
 
+    def prepare(self) -> None:
+        """Load a model before the store is switched to it, if any was ever needed here.
+
+        Otherwise the first search behind the switch would wait for it.
+        """
+        if self._joined.embedder.misses:
+            self._joined.stores.prepare()
+
     def close(self) -> None:
         """Let go of the vector index in use."""
         self._joined.stores.vector_index.close()

@@ -61,7 +61,9 @@ class Settings:
             the same data folder may leave it to that.
         lease_seconds: How long the work of a process that died waits for another one.
         embedder: Name of the embedding model, ``offline``, ``hashing`` or ``openai:<model>``;
-            empty means the recorded one, else ``offline``.
+            empty means the recorded one, else ``offline``. Leave it empty where a change of model
+            (`threefold reembed`) shall be followed. ``hashing:256@b`` has 256 numbers and other
+            directions.
         embedder_url: Base address of an OpenAI-compatible endpoint.
         embedder_key: Its key.
         tz: Zone of bare dates and time words; empty means the machine's.

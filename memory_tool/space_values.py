@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from memory_tool.model import EmbeddingSpace, MemoryId, Vector
 
@@ -87,3 +87,11 @@ class EmbeddedText:
 
     text: str
     vector: Vector
+
+
+class Step(NamedTuple):
+    """How far a change of model is, for people: ``done`` of ``every``, where there is a number."""
+
+    what: str
+    done: int = 0
+    every: int = 0

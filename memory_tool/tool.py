@@ -71,6 +71,8 @@ class MemoryTool:
             breakers=arms,
         )
         self._joining = Joining(stores, shared, model=model, decide=decide)
+        if stores.background is not None:
+            stores.background.whenever(self._joining.prepare)
         self._by_id = reader_of(stores, shared)
         self._queue = WriteQueue(
             self._stored, items=settings.group_items, seconds=settings.group_seconds

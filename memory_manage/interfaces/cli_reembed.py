@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from memory_tool.assembly import ChangeOfModel
     from memory_tool.job_values import MayGoOn
-    from memory_tool.space_values import KnownSpace
+    from memory_tool.space_values import KnownSpace, Step
     from memory_tool.tool import MemoryTool
 
 _EVERY_SECONDS: Final = 5.0
@@ -93,15 +93,21 @@ class _Progress:
         self._began: tuple[float, int] | None = None
         self._told_at = 0.0
 
-    def __call__(self, done: int, every: int) -> None:
+    def __call__(self, step: "Step") -> None:
+        if self._quiet:
+            return
+        what, done, every = step
+        if not every:
+            note(what)
+            return
         now = time.monotonic()
         began, before = self._began = self._began or (now, done)
-        if self._quiet or (done < every and now - self._told_at < _EVERY_SECONDS):
+        if done < every and now - self._told_at < _EVERY_SECONDS:
             return
         self._told_at = now
         made, seconds = done - before, now - began
         rest = f", about {(every - done) * seconds / made:,.0f} s left" if made else ""
-        note(f"vectors: {done:,} of {every:,}{rest}")
+        note(f"{what}: {done:,} of {every:,}{rest}")
 
 
 def _ignore(_line: str) -> None:

@@ -79,6 +79,9 @@ class BackgroundApplier:
         """Do this too, for the store as a whole."""
         self._agenda.also(duty)
 
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """The spaces that it follows never change."""
+
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process holds a lease."""
         return all(self._each(lambda group: group.apply_now(keep=self._started)).values())

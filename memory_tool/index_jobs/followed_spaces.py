@@ -29,6 +29,7 @@ class FollowedSpaces:
         self._inner = make(self._spaces)
         self._duties: list[Duty] = []
         self._watching: Watch | None = None
+        self._hearing: list[Callable[[], None]] = []
         # Whoever stops the inner one waits for its threads, which may call everything else here.
         self._changing = threading.RLock()
         self._started = False
@@ -64,6 +65,10 @@ class FollowedSpaces:
         """See :class:`BackgroundApplier`."""
         self._duties.append(duty)
         self._inner.also(duty)
+
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """Call this whenever other spaces are followed than before."""
+        self._hearing.append(changed)
 
     def hurry(self) -> None:
         """See :class:`BackgroundApplier`."""
@@ -138,6 +143,8 @@ class FollowedSpaces:
                 self._replace(spaces)
             finally:
                 self._busy = False
+        for changed in self._hearing:
+            changed()
 
     def _replace(self, spaces: Spaces) -> None:
         self._inner.stop()

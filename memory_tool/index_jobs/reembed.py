@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from memory_tool.errors import Corrupt, InputError, Unavailable
+from memory_tool.errors import Corrupt, InputError, ThreefoldError, Unavailable
 from memory_tool.index_jobs.agenda import Agenda
 from memory_tool.index_jobs.reembed_check import check_entries, check_index
 from memory_tool.index_jobs.reembed_filling import Filling
@@ -21,7 +21,7 @@ from memory_tool.log import logger
 from memory_tool.port_values import Pointer
 from memory_tool.ports import Embedder, VectorIndex
 from memory_tool.space_ports import SideStructure, SpaceKeeper
-from memory_tool.space_values import KnownSpace
+from memory_tool.space_values import KnownSpace, Step
 
 KIND: Final = "reembed"
 
@@ -29,7 +29,7 @@ _LOOK_SECONDS: Final = 0.5
 _OUTLASTED_SECONDS: Final = 30.0
 """Longest wait for writes that ran beside the switch: a frozen one is cut off after 5."""
 
-Said = Callable[[int, int], None]
+Said = Callable[[Step], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +186,7 @@ class Reembedding:
         parts, own = self._parts, self._parts.index(coming.number).target
         waiting: tuple[str, ...] = ()
         while filling.run(still, _nothing):
-            parts.bring_forward()
+            failure = self._brought_forward()
             left = parts.keeper.unready(coming.number, own=own, most=parts.behind)
             if not left:
                 for structure in parts.side:
@@ -195,11 +195,25 @@ class Reembedding:
                     )
                 # Once more, so that hardly a moment lies between this and the switch.
                 return filling.run(still, _nothing)
+            if failure is not None and own in left:
+                raise failure
             if left != waiting:
                 logger().info("indexes_awaited", targets=left)
+                self._said(Step(f"waits for {', '.join(left)}"))
                 waiting = left
             time.sleep(_LOOK_SECONDS)
         return False
+
+    def _brought_forward(self) -> ThreefoldError | None:
+        """What went wrong with the indexes that are brought forward here, if anything did.
+
+        A keyword index that is down has nothing to do with a change of model.
+        """
+        try:
+            self._parts.bring_forward()
+        except ThreefoldError as error:
+            return error
+        return None
 
     def _check(self, coming: KnownSpace, filling: Filling) -> None:
         """See that the space can be searched.
@@ -250,9 +264,9 @@ class Reembedding:
         def done(chunks: int) -> None:
             nonlocal filled
             filled += chunks
-            said(min(filled, every), every)
+            said(Step("vectors", min(filled, every), every))
 
-        said(filled, every)
+        said(Step("vectors", filled, every))
         return done
 
     @contextmanager
@@ -268,7 +282,7 @@ class Reembedding:
             lease.release()
 
 
-def _say_nothing(_done: int, _every: int) -> None:
+def _say_nothing(_step: Step) -> None:
     pass
 
 

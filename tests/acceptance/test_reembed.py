@@ -11,9 +11,10 @@ import pytest
 
 from memory_manage.bootstrap import open_parts
 from memory_manage.manager import MemoryManage
+from memory_tool.adapters.hashing_embedder import HashingEmbedder
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.assembly import ChangeOfModel
-from memory_tool.errors import InputError
+from memory_tool.errors import InputError, SpaceMismatch
 from memory_tool.tool import MemoryTool
 from tests.acceptance.asking import texts
 from tests.acceptance.opening import OwnStore
@@ -57,7 +58,7 @@ def reembed(store: OwnStore, model: str | None) -> None:
     """Change to a model, or back for ``None``."""
     with changing(store) as (tool, change):
         coming = change.back() if model is None else change.begin(model)
-        assert change.run(lambda: True, lambda _done, _every: None)
+        assert change.run(lambda: True, lambda _step: None)
         assert tool.stores.active() == coming.number
 
 
@@ -175,7 +176,7 @@ def test_it_goes_on_where_it_was_killed(filled: OwnStore, database: Database) ->
         said: list[int] = []
         with changing(filled) as (_, change):
             change.begin(SAME_SIZE)
-            assert change.run(lambda: True, lambda done, _every: said.append(done))
+            assert change.run(lambda: True, lambda step: said.append(step.done))
         assert said[0] >= made
         assert here.health().where["embedder"] == "hashing/64"
         assert_whole(here)
@@ -195,7 +196,7 @@ def test_a_process_that_wants_another_model_goes_on_by_words(filled: OwnStore) -
         with filled.open() as other:
             assert "written without a vector" not in cosines(other, ["written without a vector"])
             with changing(filled) as (_, change):
-                assert change.run(lambda: True, lambda _done, _every: None)
+                assert change.run(lambda: True, lambda _step: None)
             assert_whole(other, [*FACTS[:3], "written without a vector"])
         reembed(filled, None)
         assert_whole(stubborn, [FACTS[0], "written without a vector"])
@@ -237,3 +238,24 @@ def test_indexes_on_a_server_follow(on_server: OwnStore) -> None:
         with changing(on_server) as (_, change):
             assert change.forget(lambda: True) == 1
         assert_whole(memory)
+
+
+def test_a_vector_that_a_caller_brings_says_of_which_model_it_is(filled: OwnStore) -> None:
+    """One of the model before, as long, would find what it likes; a new one is taken at once."""
+    old, new = (
+        HashingEmbedder(revision=revision).embed_passages(["brought along"])[0]
+        for revision in ("", "other")
+    )
+    with filled.open() as memory:
+        assert_whole(memory, FACTS[:1])
+        reembed(filled, SAME_SIZE)
+        with pytest.raises(SpaceMismatch):
+            memory.search("x", query_embedding=old, space="hashing/64", user_id="u")
+        added = memory.add("mine", embedding=new, space="hashing@other/64", user_id="u")
+        assert added.results[0].status == "added"
+        found = memory.search(
+            "x", query_embedding=new, space="hashing@other/64", user_id="u", mode="vector"
+        )
+        assert found.results[0].memory == "mine"
+        with pytest.raises(SpaceMismatch):
+            memory.add("not mine", embedding=old, space="hashing/64", user_id="u")

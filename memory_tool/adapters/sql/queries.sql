@@ -58,8 +58,11 @@ WHERE (SELECT k.mark FROM threefold.index_mark k
        WHERE k.target = used.target AND k.mark = used.mark) IS NULL
 
 -- name: clocks
--- The clocks of the transaction's namespaces, and how many memories of each are warm or cold.
-SELECT ns_id, nseq, lowered FROM threefold.ns_clock WHERE ns_id = ANY (%(ns_ids)s::bigint[])
+-- The active space, beside the clocks of the transaction's namespaces and how many memories of each
+-- are warm or cold.
+SELECT s.space_id, c.ns_id, c.nseq, c.lowered
+FROM (SELECT (SELECT s.space_id FROM threefold.embedding_space s WHERE s.state = 'active')) s (space_id)
+LEFT JOIN threefold.ns_clock c ON c.ns_id = ANY (%(ns_ids)s::bigint[])
 
 -- name: overlay
 -- Rows above a number in each namespace, with their chunks, in order; none when there are too many.
