@@ -101,6 +101,12 @@ class DocumentLiar(BatchLiar):
             if answer["errors"]:
                 raise RuntimeError(answer["items"])
 
+    def lose(self) -> None:
+        """Delete the index that is read."""
+        pointer = self.log.pointer(self.name)
+        if pointer is not None:
+            self.client.indices.delete(index=pointer.locator)
+
     def _forced(self, row: ChangeRow) -> Iterator[Mapping[str, object]]:
         for document in documents(row, self.layout, space=self.space):
             action = {

@@ -65,8 +65,9 @@ def _orphan(scene: Scene, liar: Liar) -> None:
 def _more_ordinals(scene: Scene, liar: Liar) -> None:
     row = scene.victim(liar)
     first = row.chunks[0]
-    more = tuple(dataclasses.replace(first, ordinal=ordinal) for ordinal in (7, 8, 9))
-    liar.tell(dataclasses.replace(row, chunks=(*row.chunks, *more), chunk_high=10))
+    beyond = range(row.chunk_high + 3, row.chunk_high + 6)
+    more = tuple(dataclasses.replace(first, ordinal=ordinal) for ordinal in beyond)
+    liar.tell(dataclasses.replace(row, chunks=(*row.chunks, *more), chunk_high=beyond.stop))
 
 
 def _deleted(scene: Scene, liar: Liar) -> None:

@@ -11,7 +11,7 @@ from memory_tool.index_jobs.check import StoreCheck
 from memory_tool.index_jobs.check_store import check_of, repair_of
 from memory_tool.index_jobs.repair import Repaired, StoreRepair
 from scripts.drifting.damage import DAMAGES
-from scripts.drifting.lies import Liar
+from scripts.drifting.lies import DocumentLiar, Liar
 from scripts.drifting.scene import Scene
 from scripts.drifting.seeds import SEEDS, Seed
 from scripts.drifting.truth_seeds import TRUTH_SEEDS
@@ -83,7 +83,14 @@ def trials(scene: Scene) -> Iterator[Trial]:
 
 
 def damage_trials(scene: Scene) -> Iterator[Trial]:
-    """Every damaged file, where the indexes are files."""
+    """Every damaged file, where the indexes are files; on a server, a lost index."""
+    for liar in scene.liars.values():
+        if isinstance(liar, DocumentLiar):
+            seconds = time.monotonic()
+            liar.lose()
+            yield _tried(
+                scene, "an index lost", target=liar.name, drift=Drift.DAMAGED, since=seconds
+            )
     if scene.remote:
         return
     for damage in DAMAGES:
