@@ -184,10 +184,13 @@ class CorpusStatistics:
             },
         )
 
-    def beside(self, term_documents: Mapping[str, int], *, documents: int) -> "CorpusStatistics":
+    def beside(
+        self, query: KeywordQuery, term_documents: Mapping[str, int], *, documents: int
+    ) -> "CorpusStatistics":
         """These documents counted together with others.
 
         Args:
+            query: Its terms are the ones that count.
             term_documents: How many of the others hold each term.
             documents: How many there are of both.
         """
@@ -196,10 +199,10 @@ class CorpusStatistics:
             average_length=self.average_length,
             document_frequency={
                 field: {
-                    term: held.get(term, 0) + term_documents.get(term, 0)
-                    for term in held.keys() | term_documents.keys()
+                    term: self.document_frequency[field].get(term, 0) + term_documents.get(term, 0)
+                    for term in terms
                 }
-                for field, held in self.document_frequency.items()
+                for field, terms in _terms(query).items()
             },
         )
 

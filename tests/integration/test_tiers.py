@@ -9,7 +9,7 @@ import pytest
 
 from memory_tool.errors import Unavailable
 from memory_tool.model import MemoryId, NewMemory, OnDuplicate, Patch, Status
-from memory_tool.port_values import PageRequest
+from memory_tool.port_values import Opening, PageRequest
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Scope
 from memory_tool.write_changes import Remove, Revise
@@ -99,6 +99,29 @@ def test_a_cold_memory_is_a_summary_with_its_text_in_the_archive(
     assert (new.version, new.tags, new.content) == (2, ("harbour",), ENGLISH)
     page = house.reader.page(SCOPE, PageRequest(condition=EVERYTHING, limit=10))
     assert {row.memory.id: row.memory.content for row in page} == texts
+
+
+@pytest.mark.parametrize("lowered", [4, 100_000])
+def test_words_of_lower_tiers_are_found_in_few_memories_and_in_many(
+    house: TierHouse, texts: dict[MemoryId, str], lowered: int
+) -> None:
+    """Few are all looked at, of many the index on tokens knows which: the answer is the same."""
+    (hot,) = house.add("hot tea")
+    house.move()
+    house.run("UPDATE threefold.ns_clock SET lowered = %(lowered)s", lowered=lowered)
+    english, chinese, tea, coffee = texts
+    ((ns_id,),) = house.read("SELECT ns_id FROM threefold.ns_clock")
+    with house.records.snapshot(Opening(namespaces={ns_id: ANNA})) as snapshot:
+
+        def found(*terms: str, within: frozenset[MemoryId] | None = None) -> set[MemoryId]:
+            chunks = snapshot.lower_chunks_with(terms, 10, within=within)
+            return {chunk.memory_id for chunk in chunks}
+
+        assert snapshot.lowered == lowered
+        assert found("tea") == {tea}
+        assert found("ledger", "账本", "coffe") == {english, chinese, coffee}
+        assert found("harbour", within=frozenset({english, hot})) == {english}
+        assert found("harbour", within=frozenset({chinese})) == set()
 
 
 def test_a_change_of_a_cold_memory_loads_it_first(

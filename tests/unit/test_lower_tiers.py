@@ -19,11 +19,12 @@ class Lower(TokenSearch):
     def __init__(self, *texts: str) -> None:
         self._texts = texts
         self.asked: Sequence[str] = ()
+        self.several = 1
 
     @property
     def lowered(self) -> int:
-        """All are."""
-        return len(self._texts)
+        """All are, and each stands for several."""
+        return self.several * len(self._texts)
 
     def lower_chunks_with(
         self, terms: Sequence[str], limit: int, *, within: frozenset[MemoryId] | None
@@ -73,14 +74,25 @@ def test_a_chunk_at_hand_is_not_found_once_more() -> None:
 def test_common_words_are_left_out_where_there_are_too_many() -> None:
     """And it is said, unless nothing that they alone could find would come before what was."""
     lower = Lower(*["common"] * (3 * LOWER_CHUNKS), "rare")
-    counts = {"": 10_000, "common": 5_000, "rare": 2}
+    counts = {"": 10_000, "common": 900, "rare": 2}
+    lower.several = 100
     found = look_lower(QUERY, counts, snapshot=lower, within=None, known=())
     assert lower.asked == ("rare",)
     assert [chunk.words for chunk in found.chunks] == ["rare"]
     assert found.left_out == {"common"}
     (note,) = found.missing(0.5, parameters=DEFAULT_FIELD_PARAMETERS)
     assert note.part == "keyword"
-    assert found.missing(5.0, parameters=DEFAULT_FIELD_PARAMETERS) == ()
+    assert found.missing(50.0, parameters=DEFAULT_FIELD_PARAMETERS) == ()
+
+
+def test_a_word_that_nearly_all_hold_finds_nothing_by_itself() -> None:
+    """Nothing is missing for it: it adds to the score of what is found."""
+    lower = Lower("common", "rare common")
+    counts = {"": 10_000, "common": 5_000, "rare": 2}
+    found = look_lower(QUERY, counts, snapshot=lower, within=None, known=())
+    assert lower.asked == ("rare",)
+    assert found.missing(0.0, parameters=DEFAULT_FIELD_PARAMETERS) == ()
+    assert found.statistics.document_frequency["words"]["common"] == 5_001
 
 
 @pytest.mark.parametrize("documents", [0, 999])
@@ -91,7 +103,7 @@ def test_a_small_index_does_not_say_what_is_common(documents: int) -> None:
     found = look_lower(QUERY, counts, snapshot=lower, within=None, known=())
     assert lower.asked == ("rare",)
     assert [chunk.words for chunk in found.chunks] == ["rare"]
-    assert found.left_out == {"common"}
+    assert found.missing(0.0, parameters=DEFAULT_FIELD_PARAMETERS) == ()
 
 
 def test_a_word_that_stands_everywhere_is_read_in_part() -> None:

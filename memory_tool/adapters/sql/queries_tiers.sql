@@ -135,7 +135,7 @@ DELETE FROM threefold.archive_file WHERE name = %(name)s
 -- Memories whose time is over.
 SELECT n.address, encode(uuid_send(m.id), 'hex')
 FROM threefold.memory m JOIN threefold.namespace n USING (ns_id)
-WHERE m.expires_at <= now() AND m.state <> 'deleted'
+WHERE m.expires_at <= now() AND m.state <> 'deleted' AND n.retired_at IS NULL
 ORDER BY m.expires_at LIMIT %(bound)s
 
 -- name: purgeable

@@ -137,6 +137,8 @@ BEGIN
 END $$;
 
 -- Live chunks of warm and cold memories that hold at least one of the terms; see chunks_with_terms.
+-- Of few such memories all are looked at: the index on tokens knows no tiers, and would find those of
+-- a large namespace that are hot as well.
 CREATE FUNCTION threefold.lower_chunks_with_terms(terms text[], ids uuid[], bound int)
 RETURNS TABLE (ns_id bigint, memory_id uuid, ordinal smallint, keyword_nseq bigint, words text,
                bigrams text, extra text)
@@ -148,7 +150,25 @@ DECLARE
     allowed bigint[] := threefold.allowed_namespaces();
     -- An empty half of the indexed text leaves an empty token.
     wanted text[] := array_remove(terms, '');
+    few CONSTANT int := 2000;
 BEGIN
+    IF cardinality(ids) <= few
+       OR (SELECT sum(c.lowered) FROM threefold.ns_clock c WHERE c.ns_id = ANY (allowed)) <= few
+    THEN
+        RETURN QUERY
+            SELECT m.ns_id, m.id, c.ordinal, m.keyword_nseq, c.words, c.bigrams, m.extra
+            FROM threefold.memory m
+            CROSS JOIN LATERAL (
+                SELECT c.ordinal, c.words, c.bigrams FROM threefold.chunk c
+                WHERE c.ns_id = m.ns_id AND c.memory_id = m.id OFFSET 0
+            ) c
+            WHERE m.ns_id = ANY (allowed) AND (ids IS NULL OR m.id = ANY (ids))
+              AND m.tier <> 'hot' AND m.state = 'live'
+              AND (m.expires_at IS NULL OR m.expires_at > now())
+              AND string_to_array(c.words || ' ' || c.bigrams || ' ' || m.extra, ' ') && wanted
+            LIMIT bound;
+        RETURN;
+    END IF;
     RETURN QUERY
         SELECT found.ns_id, found.memory_id, found.ordinal, m.keyword_nseq, c.words, c.bigrams,
                m.extra
