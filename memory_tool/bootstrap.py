@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
+from memory_tool.adapters.faiss_codes import kinds_of
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
@@ -292,7 +293,9 @@ def _vector_targets(
             name=name,
             pointer=lambda: log.pointer(name),
             policy=GraphPolicy(
-                above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
+                above=settings.hnsw_min_rows,
+                kinds=kinds_of(settings.vector_index),
+                ef_construction=settings.hnsw_ef_construction,
             ),
             patience=Patience(rows=settings.fold_rows, seconds=settings.fold_seconds),
         )
