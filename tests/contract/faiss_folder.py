@@ -20,12 +20,14 @@ class Folder:
     Attributes:
         graph_above: Namespaces with more rows get a graph or codes.
         vector_index: Of which kind.
+        effort: How well graphs are built.
     """
 
     root: Path
     history: VectorHistory = field(default_factory=VectorHistory)
     graph_above: int = 10_000
     vector_index: str = "auto"
+    effort: int = 200
 
     def index(self, **options: int) -> FaissVectorIndex:
         """A new index."""
@@ -44,7 +46,10 @@ class Folder:
             name=TARGET,
             pointer=lambda: self.history.pointer(TARGET),
             policy=GraphPolicy(
-                above=self.graph_above, kinds=kinds_of(self.vector_index), threads=1
+                above=self.graph_above,
+                kinds=kinds_of(self.vector_index),
+                ef_construction=self.effort,
+                threads=1,
             ),
         )
 
