@@ -42,7 +42,7 @@ def make(size: int, questions: int, *, seed: int = 20_251_130) -> Made:
     centres, bases = _clusters(rng, CLUSTERS, dimension=DIMENSION)
     member = rng.integers(0, CLUSTERS, size)
     vectors = _placed(rng, member, centres=centres, bases=bases)
-    vocabulary = np.array([_word(number) for number in range(WORDS)])
+    vocabulary = np.array([word(number) for number in range(WORDS)])
     numbers = np.minimum(rng.zipf(ZIPF, (size, WORDS_A_TEXT)) - 1, WORDS - 1)
     texts = [f"{' '.join(vocabulary[row])} item{place}" for place, row in enumerate(numbers)]
     asked = rng.integers(0, size, questions)
@@ -86,7 +86,7 @@ def _unit(vectors: NDArray[np.float64] | Vector) -> Vector:
     return unit
 
 
-def _word(number: int) -> str:
+def word(number: int) -> str:
     """A word of its own for each number, so that stemming and stop words leave it alone."""
     letters = "bcdfgklmnpqrtvz"
     text = ""
