@@ -151,6 +151,9 @@ def compare(
         sample = Sample.of(stored.halves, dead=np.zeros(len(stored.halves), np.bool_))
         rows = [_scanned(stored)]
         for kind in KINDS.values():
+            if kind.least > len(stored.halves):
+                say(f"{stored.what}: {kind.name} is trained with {kind.least:,} vectors at least")
+                continue
             say(f"{stored.what}: {kind.name}")
             rows.append(_measured(kind, stored, sample=sample, folder=folder))
         yield _with_choice(rows)
