@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
+from memory_tool.adapters.faiss_codes import kinds_of
 from memory_tool.adapters.faiss_files import open_generation
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
@@ -239,7 +240,9 @@ class Indexes:
             name=name,
             pointer=lambda: log.pointer(name),
             policy=GraphPolicy(
-                above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
+                above=settings.hnsw_min_rows,
+                kinds=kinds_of(settings.vector_index),
+                ef_construction=settings.hnsw_ef_construction,
             ),
             patience=Patience(rows=settings.fold_rows, seconds=settings.fold_seconds),
         )

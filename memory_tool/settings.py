@@ -18,6 +18,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_tool.errors import SettingsError
+from memory_tool.vector_kinds import check_vector_index
 
 PREFIX: Final = "THREEFOLD_"
 
@@ -57,6 +58,8 @@ class Settings:
         elasticsearch_bm25: The knobs of BM25 for each field, as ``words:1.2:0.75``: field, k1, b.
             Asks for a rebuild of the keyword index.
         vector_backend: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
+        vector_index: What a large namespace gets in FAISS: ``auto``, ``hnsw``, ``ivf``,
+            ``compressed`` or a kind; see :mod:`memory_tool.vector_kinds`.
         applying: This process brings indexes forward and does jobs. Processes beside a worker of
             the same data folder may leave it to that.
         lease_seconds: How long the work of a process that died waits for another one.
@@ -84,7 +87,8 @@ class Settings:
             which all that was deleted leaves the files. Searches and writes go on meanwhile.
         fold_rows: Changed rows after which the vector index is folded.
         fold_seconds: Longest time until it is folded.
-        hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own.
+        hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own, or
+            codes.
         hnsw_ef_construction: Effort of building a graph.
         within_ids: Most ids that a filter hands to the arms as a set.
         hot_days: Days since a memory was made, changed or used until the keyword index lets go of
@@ -125,6 +129,7 @@ class Settings:
     elasticsearch_refresh_seconds: float = 30.0
     elasticsearch_bm25: tuple[str, ...] = ()
     vector_backend: str = "faiss"
+    vector_index: str = "auto"
     applying: bool = True
     lease_seconds: float = 30.0
     embedder: str = ""
@@ -174,6 +179,7 @@ class Settings:
             message = "warm_days must not be smaller than hot_days: both count from the last use"
             raise SettingsError(message)
         _check_elasticsearch(self)
+        check_vector_index(self.vector_index, above=self.hnsw_min_rows, backend=self.vector_backend)
         if self.http_port > _PORT_MAX:
             message = f"http_port is at most {_PORT_MAX}, not {self.http_port}"
             raise SettingsError(message)
