@@ -38,6 +38,10 @@ _COLOURS: Final = {
     "pq": "#ff7f0e",
     "rabitq": "#d62728",
 }
+_NAMED_BELOW: Final = ("hnsw32,flat", "hnsw32,sq8")
+_WORDS_AT: Final = 5.2
+"""Between bytes and coarse codes, where no kind is."""
+
 _LOSSES: Final = (0, 0.1, 0.3, 1, 3, 10, 30)
 """Percentages with a label."""
 
@@ -77,7 +81,8 @@ def plot(rows: Sequence[CodesRow], file: Path) -> None:
     for empty in panels[len(sets) :]:
         empty.set_axis_off()
     figure.suptitle(
-        "Recall@10 lost for memory saved: hollow by the codes alone, filled after rescoring",
+        "Recall@10 lost for memory saved: hollow by the codes alone, filled after rescoring;"
+        " * what compressed takes",
         fontsize=13,
     )
     figure.savefig(file, dpi=130)
@@ -87,8 +92,8 @@ def _draw(panel: Axes, data: str, *, rows: Sequence[CodesRow]) -> None:
     panel.set_title(data, fontsize=11)
     panel.set_xscale("log", base=2)
     panel.set_yscale("symlog", linthresh=1)
-    panel.set_xlim(0.7, 45)
-    panel.set_ylim(-0.12, 45)
+    panel.set_xlim(0.5, 45)
+    panel.set_ylim(-0.35, 60)
     panel.xaxis.set_major_locator(FixedLocator([1, 2, 4, 8, 16, 32]))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
     panel.yaxis.set_major_locator(FixedLocator(_LOSSES))
@@ -100,7 +105,7 @@ def _draw(panel: Axes, data: str, *, rows: Sequence[CodesRow]) -> None:
     panel.axvline(TIMES_LESS, color="#999999", linestyle=":", linewidth=1)
     for loss, text in ((LOSS_MAX, "1 %: compressed"), (CLAIMED_LOSS_MAX, "3 %: the claim")):
         panel.axhline(100 * loss, color="#999999", linestyle=":", linewidth=1)
-        panel.text(0.75, 104 * loss, text, fontsize=8, color="#666666", va="bottom")
+        panel.text(_WORDS_AT, 104 * loss, text, fontsize=8, color="#666666", va="bottom")
     for row in rows:
         if row.kind != SCAN:
             _draw_kind(panel, row)
@@ -113,12 +118,15 @@ def _draw_kind(panel: Axes, row: CodesRow) -> None:
     panel.plot(places, losses, color=colour, linewidth=1.2)
     panel.plot(places[:1], losses[:1], "o", color=colour, markerfacecolor="white", markersize=7)
     panel.plot(places[1:], losses[1:], "o", color=colour, markersize=7)
+    # Neighbours in size have their names on different sides.
+    below = row.kind in _NAMED_BELOW
     panel.annotate(
         f"{row.kind}{' *' if row.chosen else ''}",
-        (row.times_less, max(losses)),
-        xytext=(0, 7),
+        (row.times_less, min(losses) if below else max(losses)),
+        xytext=(0, -8 if below else 8),
         textcoords="offset points",
         ha="center",
+        va="top" if below else "bottom",
         fontsize=9,
         color=colour,
     )

@@ -16,7 +16,7 @@ from scripts.evaluation.sets import FORMS, is_there, read_set
 
 QUESTIONS: Final = 300
 DIMENSIONS: Final = (384, 1536)
-_SHARE_LARGE: Final = 0.4
+_SHARE_LARGE: Final = 0.25
 """How many vectors of 1,536 numbers are made for each of 384: one takes four times as long."""
 
 _ROWS_A_CLUSTER: Final = 50
@@ -38,7 +38,7 @@ def vector_sets(
     """One set after the other, as each takes some hundred megabytes.
 
     Args:
-        size: Made vectors of 384 numbers; four tenths of as many have 1,536.
+        size: Made vectors of 384 numbers; a quarter as many have 1,536.
         folder: The evaluation sets with their vectors, if they are there.
         say: Told why there are no real ones.
     """
