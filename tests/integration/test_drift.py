@@ -1,20 +1,23 @@
 """Every kind of drift is found by its name, repaired, and not found again: as ``scripts/drift``."""
 
 import tempfile
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_tool.findings import TRUTH, Drift, Level
-from memory_tool.model import NewMemory
+from memory_tool.model import NewMemory, Patch
 from memory_tool.scope import Namespace, Scope
 from scripts.drifting.damage import DAMAGES
 from scripts.drifting.scene import Scene, scene_at
 from scripts.drifting.seeds import SEEDS
 from scripts.drifting.trial import check_in, damage_trials, fitting, repair_in
 from scripts.drifting.truth_seeds import TRUTH_SEEDS
+from tests.factories import new_id
 from tests.services.elasticsearch import ElasticsearchServer
 
 
@@ -94,6 +97,37 @@ def test_a_late_index_is_no_drift(scene: Scene) -> None:
     assert check_in(scene).run(Level.ORPHANS).clean
     scene.tool.apply_now()
     scene.tool.remove(Scope.of(namespace), str(results[1].id))
+    assert check_in(scene).run(Level.ORPHANS).clean
+
+
+def test_a_check_beside_writers_raises_no_alarm(scene: Scene) -> None:
+    """While rows are written, changed and deleted, and both indexes are brought forward."""
+    done = threading.Event()
+
+    def write() -> None:
+        namespace = Namespace(user="drift", project="busy")
+        while not done.is_set():
+            first, second = scene.tool.store(
+                namespace, [NewMemory(content=f"busy {new_id()} {at}") for at in range(2)]
+            )
+            scene.tool.remove(Scope.of(namespace), str(first.id))
+            patch = Patch(content=f"changed {new_id()}")
+            scene.tool.revise(Scope.of(namespace), str(second.id), patch=patch)
+
+    def bring_forward() -> None:
+        while not done.is_set():
+            scene.tool.apply_now()
+
+    with ThreadPoolExecutor(2) as beside:
+        at_work = [beside.submit(write), beside.submit(bring_forward)]
+        try:
+            findings = [check_in(scene).run(Level.ORPHANS).findings for _ in range(5)]
+        finally:
+            done.set()
+        for one in at_work:
+            one.result()
+    assert findings == [()] * 5
+    scene.tool.apply_now()
     assert check_in(scene).run(Level.ORPHANS).clean
 
 

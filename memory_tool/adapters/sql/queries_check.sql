@@ -140,13 +140,13 @@ WHERE m.state = 'live' AND m.tier = 'hot'
       SELECT FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id)
 
 -- name: locked_highest
--- Lock a namespace, and tell the highest number that it knows of.
+-- Lock a namespace, and tell the highest number that it knows of: a clock may have gone back.
 WITH locked AS (
     SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = %(ns_id)s FOR UPDATE
 )
 SELECT greatest(l.nseq, (
-    SELECT coalesce(max(greatest(m.nseq, m.vector_nseq, m.keyword_nseq)), 0)
-    FROM threefold.memory m WHERE m.ns_id = l.ns_id))
+    SELECT m.nseq FROM threefold.memory m
+    WHERE m.ns_id = l.ns_id AND m.nseq > 0 ORDER BY m.nseq DESC LIMIT 1))
 FROM locked l
 
 -- name: raise_clock
