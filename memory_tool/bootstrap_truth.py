@@ -35,7 +35,7 @@ that nobody needs are not opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Database:
+class Database:
     """The database as each of the three roles reaches it."""
 
     app: str
@@ -64,7 +64,7 @@ def postgres_truth(
     settings: Settings, opened: ExitStack, *, on_progress: Callable[[str], None]
 ) -> Truth:
     """The PostgreSQL that the settings name, embedded or a server; ``opened`` closes it."""
-    database = _database(settings, on_progress)
+    database = database_of(settings, on_progress)
     opened.callback(database.close)
     if settings.migrate:
         migrate(database.owner)
@@ -130,12 +130,19 @@ def given_truth(store: RecordStore) -> Truth:
     )
 
 
-def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
+def database_of(settings: Settings, on_progress: Callable[[str], None]) -> Database:
+    """The database that the settings name; an embedded one is started.
+
+    Raises:
+        MissingExtra: It should be embedded and is not installed.
+        Unavailable: The embedded one does not start.
+        SettingsError: The data folder can't be used.
+    """
     url = settings.database_url
     if url:
         # A folder that can't be used is told before a server is asked.
         open_folder(settings.data_dir)
-        return _Database(
+        return Database(
             app=address_of(url, Role.APP, given=url),
             worker=address_of(url, Role.WORKER, given=settings.worker_database_url),
             owner=address_of(url, Role.OWNER, given=settings.owner_database_url),
@@ -148,7 +155,7 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
         raise MissingExtra(str(error)) from error
     except EmbeddedPostgresError as error:
         raise Unavailable(str(error)) from error
-    return _Database(
+    return Database(
         app=server.conninfo(role=Role.APP),
         worker=server.conninfo(role=Role.WORKER),
         owner=server.conninfo(role=Role.OWNER),

@@ -35,6 +35,8 @@ class Settings:
 
     Attributes:
         data_dir: Folder of the embedded stores and of the indexes.
+        erase_ledger: File of what was erased for good, on storage that outlives the database; a
+            relative name lies in ``data_dir``.
         database_url: A PostgreSQL 15 or newer, as ``threefold_app``; empty means embedded.
         worker_database_url: The same database as ``threefold_worker``; default: the user replaced.
         owner_database_url: The same database as ``threefold_owner``, for migrations; default: the
@@ -93,6 +95,7 @@ class Settings:
     """
 
     data_dir: Path = Path("~/.threefold")
+    erase_ledger: Path = Path("erase-ledger.jsonl")
     database_url: str = dataclasses.field(default="", repr=False)
     worker_database_url: str = dataclasses.field(default="", repr=False)
     owner_database_url: str = dataclasses.field(default="", repr=False)
@@ -143,6 +146,8 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse values that can't be."""
         object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
+        ledger = self.data_dir / self.erase_ledger.expanduser()
+        object.__setattr__(self, "erase_ledger", ledger)
         _check_positive(self)
         if self.chunk_overlap >= self.chunk_tokens:
             message = "chunk_overlap must be smaller than chunk_tokens"

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from memory_manage.interfaces import (
+    cli_backup,
     cli_demo,
     cli_memories,
     cli_rebuild,
@@ -41,6 +42,8 @@ _COMMANDS: Final = {
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
     "serve": cli_serve.serve,
+    "backup": cli_backup.backup,
+    "restore": cli_backup.restore,
 }
 
 

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ STORE: Final = "tantivy"
 
 _CURRENT: Final = "current"
 _META: Final = "meta.json"
+_MANAGED: Final = ".managed.json"
+_TRIES: Final = 5
 _PARTS: Final = ("idx", "pos", "term", "store", "fast", "fieldnorm")
 _FOOTER_MAGIC: Final = 1337
 _FOOTER_TAIL: Final = 8
@@ -96,15 +98,53 @@ class TantivyFolder:
             Unavailable: The files can't be written.
         """
         with writing():
-            self._path.mkdir(parents=True, exist_ok=True)
-            numbers = [int(entry.name) for entry in self._path.iterdir() if entry.name.isdecimal()]
-            fresh = self._path / str(max(numbers, default=0) + 1)
-            fresh.mkdir()
-            Index(schema(), str(fresh))
-            _sync(fresh)
-            _write_durably(self._path / _CURRENT, fresh.name)
-            for number in numbers:
-                shutil.rmtree(self._path / str(number), ignore_errors=True)
+            self._start(lambda fresh: Index(schema(), str(fresh)))
+
+    def start_from(self, files: Sequence[Path]) -> None:
+        """Make an index of these files, those of a commit, the current one."""
+
+        def fill(fresh: Path) -> None:
+            for file in files:
+                shutil.copyfile(file, fresh / file.name)
+                _sync(fresh / file.name)
+            # What Tantivy may remove once it was merged.
+            _write_durably(fresh / _MANAGED, json.dumps([file.name for file in files]) + "\n")
+
+        self._start(fill)
+
+    def _start(self, fill: Callable[[Path], object]) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        numbers = [int(entry.name) for entry in self._path.iterdir() if entry.name.isdecimal()]
+        fresh = self._path / str(max(numbers, default=0) + 1)
+        fresh.mkdir()
+        fill(fresh)
+        _sync(fresh)
+        _write_durably(self._path / _CURRENT, fresh.name)
+        for number in numbers:
+            shutil.rmtree(self._path / str(number), ignore_errors=True)
+
+    def hold_newest(self, place: Path) -> None:
+        """Give the files of the newest commit further names in a new folder, if there is one.
+
+        Raises:
+            Corrupt: They are damaged.
+            Unavailable: They can't be read, or vanished again and again.
+        """
+        for _ in range(_TRIES):
+            commit = self._newest()
+            if commit is None:
+                return
+            try:
+                with reading(f"the index {commit.folder.name} can't be saved"):
+                    _hold(commit, place)
+            except Corrupt:
+                shutil.rmtree(place, ignore_errors=True)
+                if self._newest() == commit:
+                    raise
+            else:
+                return
+        message = "the index changes faster than it can be saved"
+        raise Unavailable(message, store=STORE)
 
     def _newest(self) -> IndexCommit | None:
         with reading(f"the folder {self._path.name} can't be read"):
@@ -201,6 +241,18 @@ def _verify(commit: IndexCommit) -> None:
         if not _intact(commit.folder / name):
             message = f"the file {name} is damaged"
             raise Corrupt(message)
+
+
+def _hold(commit: IndexCommit, place: Path) -> None:
+    """Links of the segments' files, and of what names them a copy: it is replaced by each commit."""
+    place.mkdir(mode=0o700)
+    for name in _file_names(commit):
+        try:
+            (place / name).hardlink_to(commit.folder / name)
+        except OSError:
+            shutil.copyfile(commit.folder / name, place / name)
+    (place / _META).write_bytes(commit.meta)
+    _verify(IndexCommit(folder=place, meta=commit.meta))
 
 
 def _file_names(commit: IndexCommit) -> Iterator[str]:

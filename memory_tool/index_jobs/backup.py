@@ -1,0 +1,179 @@
+"""A store saved as a folder, and a folder turned into a store again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from memory_tool.backup_manifest import BackupManifest, SavedFile, SavedTable
+from memory_tool.backup_ports import (
+    BackupDraft,
+    BackupSource,
+    Dump,
+    IndexFiles,
+    Restored,
+    RestoreTarget,
+    RestoreWish,
+    SavedBackup,
+    TableShape,
+)
+from memory_tool.erase_ledger import Erasure, append_ledger, ledger_line, parse_ledger, read_ledger
+from memory_tool.log import logger
+
+LEDGER: Final = "erase-ledger.jsonl"
+"""The erase ledger within a backup."""
+
+README: Final = "README.txt"
+_EXPLAINED: Final = """\
+A backup of a Threefold store. It can be read without Threefold.
+
+manifest.json says what each file has to be: its length, its SHA-256, and for a table its columns
+and rows. tables/NAME.tsv.zst is a table as PostgreSQL's COPY writes text, with a first line of
+column names, compressed by zstd. To look into one:
+
+    zstd -dc tables/memory.tsv.zst | less
+
+To load one into a table of the same columns:
+
+    zstd -dc tables/memory.tsv.zst | psql -c "COPY memory FROM STDIN WITH (FORMAT text, HEADER)"
+
+chunk.embedding holds IEEE half floats, little endian. archives/ holds memories that were archived,
+indexes/ files of the search indexes, which can always be made anew from the tables.
+
+To restore it: threefold restore THIS-FOLDER
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a store has beside its database.
+
+    Attributes:
+        folder: Identity of the data folder.
+        ledger: The file of the erase ledger.
+        indexes: The indexes whose files may be saved.
+    """
+
+    folder: str
+    ledger: Path
+    indexes: Sequence[IndexFiles] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Hears how a long work goes: how much is done of how much, in rows or bytes."""
+
+    begin: Callable[[int], None] = lambda _total: None
+    advance: Callable[[int], None] = lambda _done: None
+
+
+QUIET: Final = Steps()
+
+
+def back_up(
+    source: BackupSource, draft: BackupDraft, beside: Beside, *, steps: Steps = QUIET
+) -> BackupManifest:
+    """Save one moment of the store, with the indexes that ``beside`` names.
+
+    Raises:
+        Corrupt: A file that belongs into it is damaged.
+        Unavailable: The database can't be reached, or the folder not be written.
+    """
+    # Before the moment: so the truth of that moment knows the marks that the files carry.
+    files = list(_saved_indexes(draft, beside.indexes))
+    with source.dump() as dump:
+        moment = dump.moment
+        steps.begin(sum(table.about for table in moment.tables))
+        files.append(draft.note(README, _EXPLAINED.encode()))
+        # After the moment began: what is erased meanwhile is in the file at least.
+        erased = b"".join(map(ledger_line, read_ledger(beside.ledger)))
+        files.append(draft.note(LEDGER, erased))
+        tables = tuple(_saved(dump, draft, table=table, steps=steps) for table in moment.tables)
+    manifest = BackupManifest(
+        store=moment.store,
+        folder=beside.folder if beside.indexes else "",
+        made_at=moment.made_at,
+        memories=moment.memories,
+        schema=moment.schema,
+        sequences=moment.sequences,
+        tables=tables,
+        files=tuple(files),
+    )
+    draft.finish(manifest)
+    logger().info("backed_up", memories=manifest.memories, bytes=manifest.length)
+    return manifest
+
+
+def _saved_indexes(draft: BackupDraft, indexes: Sequence[IndexFiles]) -> Iterator[SavedFile]:
+    for index in indexes:
+        with index.published() as files:
+            for name, path in files.items():
+                yield draft.link(name, path)
+
+
+def _saved(dump: Dump, draft: BackupDraft, *, table: TableShape, steps: Steps) -> SavedTable:
+    rows = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal rows
+        for piece in dump.rows(table):
+            # A line break within a value is written as two other characters.
+            lines = piece.count(b"\n")
+            rows += lines
+            steps.advance(lines)
+            yield piece
+
+    file = draft.write(f"tables/{table.name}", counted())
+    # The first line names the columns.
+    return SavedTable(name=table.name, columns=table.columns, rows=rows - 1, file=file)
+
+
+def restore(
+    target: RestoreTarget,
+    backup: SavedBackup,
+    beside: Beside,
+    *,
+    replace: bool,
+    steps: Steps = QUIET,
+) -> Restored:
+    """Verify a backup, then make it the content of the store.
+
+    What the erase ledger names, the one beside the store or the backup's, stays erased. Indexes are
+    put back where they belong to this folder; others are noticed by their marks and rebuilt.
+
+    Raises:
+        Corrupt: The backup is damaged, or of a newer version.
+        WouldLose: The store is newer, and ``replace`` was not said.
+        Unavailable: The database can't be reached, or others use it.
+    """
+    manifest = backup.manifest
+    steps.begin(2 * manifest.length)
+    backup.verify(steps.advance)
+    known, saved = read_ledger(beside.ledger), _saved_erasures(backup)
+
+    def put_files_back() -> None:
+        if missing := [one for one in saved if one not in known]:
+            append_ledger(beside.ledger, missing)
+        # Behind or foreign for as long as this isn't committed: both are noticed and harmless.
+        if manifest.folder == beside.folder:
+            for index in beside.indexes:
+                index.put_back(backup)
+
+    wish = RestoreWish(
+        replace=replace,
+        erased=[one for one in (*known, *saved) if one.store in (None, manifest.store)],
+        before_commit=put_files_back,
+        written=steps.advance,
+    )
+    restored = target.restore(backup, wish)
+    logger().info("restored", memories=restored.memories, erased=restored.erased)
+    return restored
+
+
+def _saved_erasures(backup: SavedBackup) -> tuple[Erasure, ...]:
+    found = [file for file in backup.manifest.files if file.name == LEDGER]
+    return tuple(one for file in found for one in parse_ledger(_content(backup, file)))
+
+
+def _content(backup: SavedBackup, file: SavedFile) -> bytes:
+    return backup.path(file).read_bytes()
