@@ -42,7 +42,7 @@ def make_backup(
         _worker(settings, database) as pool,
     ):
         beside = _beside(settings, pool, with_indexes=with_indexes)
-        return back_up(PostgresBackupSource(pool), draft, beside, steps=steps)
+        return back_up(PostgresBackupSource(pool), draft, beside=beside, steps=steps)
 
 
 def verify_backup(folder: Path, *, steps: Steps = QUIET) -> BackupManifest:
@@ -75,7 +75,7 @@ def restore_backup(
     ):
         beside = _beside(settings, pool, with_indexes=True)
         target = PostgresRestoreTarget(database.owner)
-        return restore(target, backup, beside, replace=replace, steps=steps)
+        return restore(target, backup, beside=beside, replace=replace, steps=steps)
 
 
 @contextmanager

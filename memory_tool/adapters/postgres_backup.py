@@ -2,8 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from psycopg import sql
 
@@ -54,7 +53,7 @@ class PostgresDump(Dump):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         record = connection.execute(statement("dump_moment")).fetchone()
-        store, made_at, memories = cast("tuple[str, datetime, int]", record)
+        store, made_at, memories = cast("tuple[str, Any, int]", record)
         numbers = connection.execute(statement("sequence_numbers")).fetchall()
         pointers = connection.execute(statement("dump_pointers")).fetchall()
         self._moment = Moment(

@@ -34,7 +34,7 @@ _KEPT: Final = frozenset(NOT_SAVED) - {"job"}
 """Tables that a restore leaves as they are."""
 
 _FIRST: Final = ("namespace", "ns_clock", "memory", "chunk")
-"""Locked first, in the order in which a write takes them: who waits for us holds nothing of ours."""
+"""Locked first, in the order in which a write takes them: who waits for us holds nothing more."""
 
 _COPY: Final = sql.SQL(
     "COPY threefold.{table} ({columns}) FROM STDIN WITH (FORMAT text, HEADER match)"
@@ -61,7 +61,7 @@ class PostgresRestoreTarget(RestoreTarget):
             connection.transaction(),
         ):
             self._lock(connection)
-            return _restored(connection, backup, wish)
+            return _restored(connection, backup, wish=wish)
 
     def _lock(self, connection: Connection) -> None:
         """Be alone with the tables.
@@ -88,7 +88,7 @@ class PostgresRestoreTarget(RestoreTarget):
         return ", ".join(f"{role} in PostgreSQL process {pid}" for pid, role in found) or "unknown"
 
 
-def _restored(connection: Connection, backup: SavedBackup, wish: RestoreWish) -> Restored:
+def _restored(connection: Connection, backup: SavedBackup, *, wish: RestoreWish) -> Restored:
     manifest = backup.manifest
     walls = _lift_walls(connection)
     lost = _lost(connection, backup, replace=wish.replace)
@@ -97,7 +97,7 @@ def _restored(connection: Connection, backup: SavedBackup, wish: RestoreWish) ->
     walls = _lift_walls(connection) or walls
     _check_columns(connection, manifest)
     for table in manifest.tables:
-        _fill(connection, table, backup.rows(table), written=wish.written)
+        _fill(connection, table, pieces=backup.rows(table), written=wish.written)
     for name, last in manifest.sequences.items():
         connection.execute(statement("advance_sequence"), {"name": name, "last": last})
     _raise_walls(connection, walls)
@@ -127,14 +127,14 @@ def _qualified(names: Sequence[str]) -> sql.Composed:
 def _lift_walls(connection: Connection) -> tuple[str, ...]:
     """Let the owner see rows, and say of which tables."""
     found = cast("list[tuple[str]]", connection.execute(statement("walls")).fetchall())
-    return _turned(connection, [name for (name,) in found], "NO FORCE")
+    return _turned(connection, [name for (name,) in found], how="NO FORCE")
 
 
 def _raise_walls(connection: Connection, names: Sequence[str]) -> None:
-    _turned(connection, names, "FORCE")
+    _turned(connection, names, how="FORCE")
 
 
-def _turned(connection: Connection, names: Sequence[str], how: str) -> tuple[str, ...]:
+def _turned(connection: Connection, names: Sequence[str], *, how: str) -> tuple[str, ...]:
     for name in names:
         connection.execute(
             sql.SQL("ALTER TABLE {} {} ROW LEVEL SECURITY").format(
@@ -233,8 +233,8 @@ def _check_columns(connection: Connection, manifest: BackupManifest) -> None:
 def _fill(
     connection: Connection,
     table: SavedTable,
-    pieces: Iterator[bytes],
     *,
+    pieces: Iterator[bytes],
     written: Callable[[int], None],
 ) -> None:
     copy = _COPY.format(table=sql.Identifier(table.name), columns=column_list(table.columns))

@@ -244,7 +244,7 @@ def _verify(commit: IndexCommit) -> None:
 
 
 def _hold(commit: IndexCommit, place: Path) -> None:
-    """Links of the segments' files, and of what names them a copy: it is replaced by each commit."""
+    """Link the segments' files, and copy what names them, which each commit replaces."""
     place.mkdir(mode=0o700)
     for name in _file_names(commit):
         try:

@@ -71,7 +71,7 @@ QUIET: Final = Steps()
 
 
 def back_up(
-    source: BackupSource, draft: BackupDraft, beside: Beside, *, steps: Steps = QUIET
+    source: BackupSource, draft: BackupDraft, *, beside: Beside, steps: Steps = QUIET
 ) -> BackupManifest:
     """Save one moment of the store, with the indexes that ``beside`` names.
 
@@ -131,8 +131,8 @@ def _saved(dump: Dump, draft: BackupDraft, *, table: TableShape, steps: Steps) -
 def restore(
     target: RestoreTarget,
     backup: SavedBackup,
-    beside: Beside,
     *,
+    beside: Beside,
     replace: bool,
     steps: Steps = QUIET,
 ) -> Restored:

@@ -60,8 +60,7 @@ CREATE TEMPORARY TABLE kept (
 -- name: lost_by_restore
 -- Live memories that the backup has not, or only as they were before; deletions that it would undo.
 SELECT count(*) FILTER (WHERE m.state = 'live' AND (
-           k.id IS NULL OR k.state <> 'live' OR k.version < m.version
-           OR k.updated_at < m.updated_at)),
+           k.id IS NULL OR k.version < m.version OR k.updated_at < m.updated_at)),
        count(*) FILTER (WHERE m.state = 'deleted' AND k.state = 'live')
 FROM threefold.memory m LEFT JOIN kept k ON k.ns_id = m.ns_id AND k.id = m.id
 

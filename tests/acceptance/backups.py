@@ -1,0 +1,68 @@
+"""A store saved and restored by the functions that the commands call."""
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from memory_tool.adapters.postgres_backup import NOT_SAVED
+from memory_tool.backup_manifest import BackupManifest
+from memory_tool.backup_ports import Restored
+from memory_tool.bootstrap_backup import make_backup, restore_backup
+from memory_tool.settings import Settings, load_settings
+from tests.acceptance.opening import OwnStore
+from tests.services.postgres import Database
+
+_TABLES = """
+SELECT relname FROM pg_class WHERE relnamespace = 'threefold'::regnamespace
+  AND relkind IN ('r', 'p') AND NOT relispartition
+"""
+
+
+def settings_of(store: OwnStore, name: str = "one") -> Settings:
+    """The settings with which the store's memories are opened."""
+    values: dict[str, Any] = {
+        "data_dir": str(store.data_dir(name)),
+        "database_url": store.database_url,
+        "embedder": "hashing",
+        **store.settings,
+    }
+    return load_settings(values, environment={})
+
+
+def saved(store: OwnStore, name: str = "backup", *, with_indexes: bool = False) -> Path:
+    """A backup of the store, in a folder beside its own."""
+    folder = store.folder / name
+    make_backup(settings_of(store), folder, with_indexes=with_indexes)
+    return folder
+
+
+def manifest_in(folder: Path) -> BackupManifest:
+    """What a backup says of itself."""
+    return BackupManifest.decoded((folder / "manifest.json").read_bytes())
+
+
+def restored(store: OwnStore, folder: Path, *, replace: bool = False) -> Restored:
+    """Make the backup the content of the store."""
+    return restore_backup(settings_of(store), folder, replace=replace)
+
+
+def all_tables(database: Database) -> set[str]:
+    """The tables of the schema."""
+    with database.admin() as connection:
+        return {name for (name,) in connection.execute(_TABLES).fetchall()}
+
+
+def content(database: Database) -> dict[str, list[str]]:
+    """Every row of every table that is saved, in an order of its own."""
+    with database.admin() as connection:
+        return {
+            name: _rows(connection, name) for name in sorted(all_tables(database) - {*NOT_SAVED})
+        }
+
+
+def _rows(connection: psycopg.Connection, table: str) -> list[str]:
+    query = sql.SQL("SELECT to_jsonb(t)::text FROM {} t ORDER BY 1")
+    found = connection.execute(query.format(sql.Identifier("threefold", table))).fetchall()
+    return [row for (row,) in found]
