@@ -155,7 +155,7 @@ def test_a_backup_restores_into_another_store(
             assert texts(other.search("张先生偏好什么颜色", user_id="u"))[0].startswith("客户")
             other.apply_now()
             assert degraded(other) == set()
-            assert found(other, "fact", user_id="u") == set(FACTS)
+            assert found(other, "fact", user_id="u") >= set(FACTS)
             other.add("a fact from there", user_id="u")
         with pytest.raises(WouldLose):
             restored(there, folder)
