@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, StoredRow, Vector, WriteResult
+from memory_tool.model import (
+    Chunk,
+    EmbeddingSpace,
+    Json,
+    Memory,
+    MemoryId,
+    StoredRow,
+    Vector,
+    WriteResult,
+)
 from memory_tool.query import Candidate, Filter
 from memory_tool.scope import Namespace
 
@@ -40,6 +49,21 @@ class Existing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """What is kept beside the row of a memory.
+
+    Attributes:
+        versions: What it said before, oldest first.
+        relations: Edges to other memories: kind, to, properties, created_at.
+        reviews: What somebody has to decide, or decided: kind, proposal, created_at, decided_at.
+    """
+
+    versions: tuple[Memory, ...] = ()
+    relations: tuple[Mapping[str, Json], ...] = ()
+    reviews: tuple[Mapping[str, Json], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
     """One row as it shall be. ``row.nseq`` is its new number.
 
@@ -48,12 +72,14 @@ class RowChange:
         row: The new image of the row.
         chunks: The chunks that replace the old ones, or ``None`` to keep them.
         previous: The image that this one replaces, to be kept as an old version, or ``None``.
+        attached: What comes with a new row that was kept elsewhere.
     """
 
     action: str
     row: StoredRow
     chunks: tuple[Chunk, ...] | None
     previous: StoredRow | None = None
+    attached: Attached | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What a caller wants changed, with everything that was computed before the transaction."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from memory_tool.model import (
@@ -11,9 +12,11 @@ from memory_tool.model import (
     MemoryType,
     NewMemory,
     Patch,
+    State,
     StoredRow,
     WriteDecision,
 )
+from memory_tool.port_values import Attached
 
 Decide: TypeAlias = Callable[[NewMemory, Sequence[StoredRow]], WriteDecision]
 """The brain's rule for one new memory, given the live rows with its key or its text."""
@@ -33,6 +36,32 @@ class Put:
     dedup_hash: bytes | None
     extra: str
     chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a memory was where it was kept before.
+
+    ``memory_id`` is ``None`` where it had no id like ours.
+    """
+
+    memory_id: MemoryId | None
+    created_at: datetime
+    updated_at: datetime
+    version: int = 1
+    verified_at: datetime | None = None
+    state: State = State.LIVE
+    attached: Attached = field(default_factory=Attached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt(Put):
+    """A memory that was kept elsewhere: what it was there stays, but for its numbers.
+
+    The same again, under its id in the same version, changes nothing; another version fails.
+    """
+
+    kept: Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,6 +155,8 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
 def _versions(kept: tuple[Memory, ...], change: RowChange) -> tuple[Memory, ...]:
     if change.row.state is State.DELETED:
         return ()
+    if change.attached is not None:
+        return change.attached.versions[-VERSIONS_KEPT:]
     if change.previous is None:
         return kept
     return (*kept, _kept(change.previous).memory)[-VERSIONS_KEPT:]

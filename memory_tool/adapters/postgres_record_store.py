@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, cast
 
+from memory_tool.adapters.postgres_adoption import attached_steps
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool, StandbyServer
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
@@ -202,6 +203,8 @@ def _write(connection: Connection, commit: Commit, *, existing: Existing, plan: 
     }
     with connection.pipeline():
         connection.execute(statement("write_changes"), parameters)
+        for name, values in attached_steps(existing.ns_id, changes, versions=VERSIONS_KEPT):
+            connection.execute(statement(name), values)
         connection.execute("COMMIT")
 
 
