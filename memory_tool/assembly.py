@@ -8,6 +8,7 @@ from typing import Protocol
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
+from memory_tool.exchange_ports import Exchange
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
@@ -93,6 +94,7 @@ class Stores:
         pointer: Which generation of a target is to be read now.
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
+        exchange: Reads memories out whole, for export; ``None`` where the store can't.
         background: Applies to the indexes; ``None`` when somebody else does.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
@@ -107,6 +109,7 @@ class Stores:
     pointer: Callable[[str], Pointer | None] = lambda _target: None
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
+    exchange: Exchange | None = None
     background: Background | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()

@@ -152,6 +152,7 @@ def _joined(
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
+        exchange=truth.exchange,
         background=_background(settings, given, truth=truth, indexes=parts),
         where={
             "records": truth.shown,

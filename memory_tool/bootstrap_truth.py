@@ -12,6 +12,7 @@ from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, Postgr
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_exchange import PostgresExchange
 from memory_tool.adapters.postgres_jobs import PostgresJobs
 from memory_tool.adapters.postgres_lease import PostgresLease
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
@@ -20,6 +21,7 @@ from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
+from memory_tool.exchange_ports import Exchange
 from memory_tool.index_jobs.following import Following
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log_ports import ChangeFigures, ChangeLog, VectorGaps
@@ -56,6 +58,7 @@ class Truth:
     following: Following | None
     figures: ChangeFigures | None
     gaps: VectorGaps | None
+    exchange: Exchange | None
     identity: str
     shown: str
 
@@ -88,6 +91,7 @@ def postgres_truth(
         following=_following(settings, log, pool=worker),
         figures=PostgresChangeFigures(worker),
         gaps=log,
+        exchange=PostgresExchange(app, worker),
         identity=log.identity(),
         shown=database.shown,
     )
@@ -125,6 +129,7 @@ def given_truth(store: RecordStore) -> Truth:
         ),
         figures=store if isinstance(store, ChangeFigures) else None,
         gaps=store if isinstance(store, VectorGaps) else None,
+        exchange=None,
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
     )

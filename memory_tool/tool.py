@@ -36,7 +36,7 @@ from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
 from memory_tool.settling import Rank
 from memory_tool.validation import check_query, check_space, checked_id, memory_type_of
-from memory_tool.write_changes import Decide
+from memory_tool.write_changes import Arrival, Decide
 from memory_tool.write_path import raise_if_failed
 from memory_tool.write_plan import decide_duplicates
 from memory_tool.write_queue import WriteQueue
@@ -176,6 +176,11 @@ class MemoryTool:
         """See :meth:`memory_tool.write_path.WritePath.store`."""
         self._check_open()
         return self._write.store(namespace, news, idempotency_key=idempotency_key, request=request)
+
+    def adopt(self, namespace: Namespace, arrivals: Sequence[Arrival]) -> tuple[WriteResult, ...]:
+        """See :meth:`memory_tool.write_path.WritePath.adopt`."""
+        self._check_open()
+        return self._write.adopt(namespace, arrivals)
 
     def store_later(self, namespace: Namespace, new: NewMemory) -> "Future[WriteResult]":
         """Queue one memory for a grouped commit; durable once the future has a result.

@@ -14,6 +14,7 @@ from memory_tool.model import (
     Patch,
     State,
     StoredRow,
+    Vector,
     WriteDecision,
 )
 from memory_tool.port_values import Attached
@@ -52,6 +53,31 @@ class Kept:
     verified_at: datetime | None = None
     state: State = State.LIVE
     attached: Attached = field(default_factory=Attached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A chunk as it was cut elsewhere: ``content[start:stop]`` with its vector of unit length."""
+
+    start: int
+    stop: int
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A memory on its way in from elsewhere, before anything was computed.
+
+    Attributes:
+        parts: Its chunks, if they came with vectors.
+        space: Name of the space of these vectors; in another one than the store's they are of no
+            use, and the text is cut and embedded anew.
+    """
+
+    new: NewMemory
+    kept: Kept
+    parts: tuple[Part, ...] = ()
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import typer
 from memory_manage.interfaces import (
     cli_backup,
     cli_demo,
+    cli_exchange,
     cli_memories,
     cli_rebuild,
     cli_serve,
@@ -44,6 +45,8 @@ _COMMANDS: Final = {
     "serve": cli_serve.serve,
     "backup": cli_backup.backup,
     "restore": cli_backup.restore,
+    "export": cli_exchange.export,
+    "import": cli_exchange.import_,
 }
 
 

@@ -46,6 +46,10 @@ COMMANDS: Final = (
     "worker",
     "rebuild",
     "serve",
+    "backup",
+    "restore",
+    "export",
+    "import",
 )
 HEAVY: Final = (
     "faiss",
