@@ -1,6 +1,7 @@
 """What others write, as our own: mem0's exports, LangGraph's items, plain JSON. Pure."""
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -77,8 +78,7 @@ def read_mem0(item: object, namespace: Namespace | None) -> tuple[Namespace, Arr
             "expires_at": _day_after(said.get("expiration_date")),
         },
     )
-    place = namespace or write_namespace(ScopeWords(**words))
-    return place, _arrival(new, said, memory_id=_id_of(said.get("id")))
+    return _placed(new, said, words=words, namespace=namespace)
 
 
 def _day_after(said: object) -> datetime | None:
@@ -149,11 +149,33 @@ def read_plain(item: object, namespace: Namespace | None) -> tuple[Namespace, Ar
         new = dataclasses.replace(new, run_id=words["run_id"])
     if isinstance(words.get("namespace"), list):
         words["namespace"] = tuple(words["namespace"])
-    place = namespace or write_namespace(ScopeWords(**words))
-    return place, _arrival(new, said, memory_id=_id_of(said.get("id")))
+    return _placed(new, said, words=words, namespace=namespace)
 
 
 # ── What they have in common ──
+
+
+def id_in(place: Namespace, memory_id: MemoryId, *, before: Namespace) -> MemoryId:
+    """The id of a memory that goes to another place than before.
+
+    There it has another one, always the same: no two memories of a store share an id.
+    """
+    if place == before:
+        return memory_id
+    return hashlib.sha256(f"{place.address}\0{memory_id}".encode()).hexdigest()[:32]
+
+
+def _placed(
+    new: NewMemory, said: Item, *, words: Mapping[str, Any], namespace: Namespace | None
+) -> tuple[Namespace, Arrival]:
+    """Where an item goes: to the scope that was asked for, else to its own."""
+    own = namespace
+    if own is None or words.keys() - {"run_id"}:
+        own = write_namespace(ScopeWords(**words))
+    place, memory_id = namespace or own, _id_of(said.get("id"))
+    if memory_id is not None:
+        memory_id = id_in(place, memory_id, before=own)
+    return place, _arrival(new, said, memory_id=memory_id)
 
 
 def _arrival(new: NewMemory, said: Item, *, memory_id: MemoryId | None) -> Arrival:

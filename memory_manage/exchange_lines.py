@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from memory_manage.exchange_formats import id_in
 from memory_manage.intake import time_of
 from memory_tool.errors import InputError, InvalidEmbedding
 from memory_tool.exchange_ports import ExportedChunk, ExportedMemory, TreeNode
@@ -185,8 +186,9 @@ def read_memory(
     Raises:
         InputError: A value can't be.
     """
-    place = namespace or read_namespace(said.get("namespace"))
-    memory = _memory(said, place)
+    before = read_namespace(said.get("namespace"))
+    place = namespace or before
+    memory = _memory(said, before=before, place=place)
     chunks = [ExportedChunk(**{"vector": None, **chunk}) for chunk in said.get("chunks", ())]
     arrival = Arrival(
         new=NewMemory(
@@ -208,8 +210,13 @@ def read_memory(
             verified_at=memory.verified_at,
             state=State(said.get("state", State.LIVE)),
             attached=Attached(
-                versions=tuple(_memory(version, place) for version in said.get("versions", ())),
-                relations=tuple(said.get("relations", ())),
+                versions=tuple(
+                    _memory(one, before=before, place=place) for one in said.get("versions", ())
+                ),
+                relations=tuple(
+                    {**one, "to": id_in(place, one["to"], before=before)}
+                    for one in said.get("relations", ())
+                ),
                 reviews=tuple(said.get("reviews", ())),
             ),
         ),
@@ -219,7 +226,7 @@ def read_memory(
     return place, arrival
 
 
-def _memory(said: Mapping[str, Any], namespace: Namespace) -> Memory:
+def _memory(said: Mapping[str, Any], *, before: Namespace, place: Namespace) -> Memory:
     values: dict[str, Any] = {name: time_of(said.get(name), name) for name in _TIMES}
     if values["created_at"] is None or values["updated_at"] is None:
         message = "a memory needs created_at and updated_at"
@@ -229,8 +236,8 @@ def _memory(said: Mapping[str, Any], namespace: Namespace) -> Memory:
         message = f"version is a whole number from 1, not {version!r}"
         raise InputError(message)
     return Memory(
-        id=checked_id(said.get("id")),
-        namespace=namespace,
+        id=id_in(place, checked_id(said.get("id")), before=before),
+        namespace=place,
         content=said.get("content", ""),
         type=memory_type_of(said.get("type", "")),
         version=version,

@@ -1,6 +1,7 @@
 """What comes with a memory that was kept elsewhere: its old versions, relations and reviews."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 from memory_tool.adapters.postgres_rows import json_text, row_image
@@ -36,15 +37,12 @@ def attached_steps(ns_id: int, changes: Sequence[RowChange], *, versions: int) -
 def _version_images(
     row: StoredRow, beside: Attached, *, kept: int
 ) -> Iterator[Mapping[str, object]]:
-    last = beside.versions[-kept:]
-    # A version was replaced when the next one was written.
-    times = [memory.updated_at for memory in (*last[1:], row.memory)]
-    for memory, replaced_at in zip(last, times, strict=True):
+    for memory, following in pairwise((*beside.versions[-kept:], row.memory)):
         yield {
             "id": row.memory.id,
             "version": memory.version,
             "image": version_image(memory, row.ns_id),
-            "replaced_at": replaced_at.isoformat(),
+            "replaced_at": following.updated_at.isoformat(),
         }
 
 
