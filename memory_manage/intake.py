@@ -146,8 +146,11 @@ def time_of(value: object, what: str) -> datetime | None:
         except ValueError as error:
             message = f"{what}: {value!r} is no ISO time"
             raise InvalidTime(message) from error
-    if not isinstance(value, datetime) or value.utcoffset() is None:
-        message = f"{what} needs a time zone: {value!r}"
+    if not isinstance(value, datetime):
+        message = f"{what} must be a time with a zone, not {type(value).__name__}"
+        raise InvalidTime(message)
+    if value.utcoffset() is None:
+        message = f"{what} needs a time zone, such as {value.isoformat()}+00:00"
         raise InvalidTime(message)
     check_time(value, what)
     return value.astimezone(UTC)

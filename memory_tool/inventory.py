@@ -63,6 +63,20 @@ def fingerprint_of(entries: Iterable[Entry]) -> Fingerprint:
     return Fingerprint(count, digest)
 
 
+def fingerprints_by_namespace(
+    entries: Iterable[tuple[int, Entry]], *, leaving_out: Mapping[int, frozenset[MemoryId]]
+) -> dict[int, Fingerprint]:
+    """The fingerprint of each namespace's entries, but for those of some memories."""
+    counts: dict[int, int] = {}
+    digests: dict[int, int] = {}
+    nobody: frozenset[MemoryId] = frozenset()
+    for ns_id, entry in entries:
+        if entry.memory_id not in leaving_out.get(ns_id, nobody):
+            counts[ns_id] = counts.get(ns_id, 0) + 1
+            digests[ns_id] = digests.get(ns_id, 0) ^ entry_digest(entry)
+    return {ns_id: Fingerprint(count, digests[ns_id]) for ns_id, count in counts.items()}
+
+
 def differing(
     truth: Mapping[int, Fingerprint], index: Mapping[int, Fingerprint]
 ) -> tuple[int, ...]:

@@ -40,12 +40,14 @@ class Existing:
         nseq: The last number given out; the plan gives out the next ones without a gap.
         now: The store's clock.
         rows: The rows that the lookup names, live or quarantined, also expired ones.
+        space: The number of the active embedding space; ``None`` until one is recorded.
     """
 
     ns_id: int
     nseq: int
     now: datetime
     rows: tuple[StoredRow, ...]
+    space: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,9 @@ class Commit:
     """One transaction of one namespace.
 
     ``idempotency_key`` makes a repetition return the first answer; ``request_hash`` (32 bytes)
-    tells a repetition from another request under the same key.
+    tells a repetition from another request under the same key. ``space`` names the space that the
+    vectors of the plan are of (``None``: the active one, whichever it is); should another one be
+    active by then, they are not stored, and made later.
     """
 
     namespace: Namespace
@@ -106,6 +110,7 @@ class Commit:
     plan: Planner
     idempotency_key: str
     request_hash: bytes
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +146,15 @@ class ReadView:
     """What a search starts from.
 
     ``incarnation`` changes when the store is another one than before (restored, restarted): what
-    was remembered of it may then describe another history.
+    was remembered of it may then describe another history. ``space`` is the number of the active
+    embedding space, ``None`` until one is recorded.
     """
 
     namespaces: tuple[NamespaceClock, ...]
     pointers: Mapping[str, Pointer]
     incarnation: str
     now: datetime
+    space: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

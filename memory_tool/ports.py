@@ -102,6 +102,11 @@ class RecordSnapshot(Protocol):
         ...
 
     @property
+    def space(self) -> int | None:
+        """The number of the space that all vectors here are of; ``None`` until one is recorded."""
+        ...
+
+    @property
     def clocks(self) -> Mapping[int, int]:
         """The clock of each namespace at this moment."""
         ...

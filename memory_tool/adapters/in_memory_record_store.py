@@ -25,6 +25,7 @@ from memory_tool.port_values import (
 )
 from memory_tool.ports import RecordStore, SpaceRegistry
 from memory_tool.scope import Namespace, Scope
+from memory_tool.space_values import FIRST_SPACE
 
 NAMESPACES_MAX: Final = 1000
 VERSIONS_KEPT: Final = 10
@@ -53,6 +54,7 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
                     nseq=before.nseq,
                     now=self._store.now(),
                     rows=tuple(_candidates(before, commit.lookup)),
+                    space=self._space_number(),
                 )
             )
             self._put(_written(before, commit, plan=plan))
@@ -90,6 +92,7 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
             pointers={name: state.pointers[name] for name in targets if name in state.pointers},
             incarnation=incarnation,
             now=self._store.now(),
+            space=self._space_number(),
         )
 
     @contextmanager
@@ -112,6 +115,10 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
             recorded = self._store.state.space or space
             self._store.state = dataclasses.replace(self._store.state, space=recorded)
             return recorded
+
+    def _space_number(self) -> int | None:
+        # This store has no second one.
+        return FIRST_SPACE if self._store.state.space else None
 
 
 def _candidates(before: NamespaceState, lookup: Lookup) -> Iterator[StoredRow]:

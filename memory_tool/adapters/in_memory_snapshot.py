@@ -11,6 +11,7 @@ from memory_tool.model import MemoryId, StoredRow
 from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, RowKey, StoredVectors
 from memory_tool.ports import Snapshot
 from memory_tool.query import EVERYTHING, Candidate, Filter, Outline
+from memory_tool.space_values import FIRST_SPACE
 
 
 class InMemorySnapshot(Snapshot):
@@ -22,6 +23,7 @@ class InMemorySnapshot(Snapshot):
             state.namespaces[ns_id] for ns_id in opening.namespaces if ns_id in state.namespaces
         ]
         self._term_documents = state.term_documents
+        self._space = FIRST_SPACE if state.space else None
         self._missing = frozenset(
             target for target, mark in opening.marks if (target, mark) not in state.marks
         )
@@ -35,6 +37,11 @@ class InMemorySnapshot(Snapshot):
     def missing_marks(self) -> frozenset[str]:
         """See :attr:`memory_tool.ports.RecordSnapshot.missing_marks`."""
         return self._missing
+
+    @property
+    def space(self) -> int | None:
+        """See :attr:`memory_tool.ports.RecordSnapshot.space`."""
+        return self._space
 
     @property
     def clocks(self) -> Mapping[int, int]:

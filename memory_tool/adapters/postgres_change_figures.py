@@ -3,17 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal, cast
 
-from memory_tool.adapters.postgres_change_log import NUMBER
+from memory_tool.adapters.postgres_change_log import number_of_space
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_holdings import CHUNK_HELD, NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import number_array
 from memory_tool.log_ports import ChangeFigures
 from memory_tool.port_values import ChunkCount, Lag
-
-_HOLDS = {
-    "vector": "k.embedding IS NOT NULL",
-    "keyword": "(k.words <> '' OR k.bigrams <> '' OR m.extra <> '')",
-}
 
 
 class PostgresChangeFigures(ChangeFigures):
@@ -26,12 +22,18 @@ class PostgresChangeFigures(ChangeFigures):
         self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
     ) -> ChunkCount:
         """See :meth:`memory_tool.log_ports.ChangeFigures.count_chunks`."""
-        sql = statement("count_chunks", number=NUMBER[kind], holds=_HOLDS[kind])
+        sql = statement(
+            "count_chunks",
+            number=NUMBER[kind],
+            row_held=ROW_HELD[kind],
+            chunk_held=CHUNK_HELD[kind],
+        )
         with self._pool.connection() as connection:
             record = connection.execute(
                 sql,
                 {
                     "target": target,
+                    "space": number_of_space(connection, target),
                     "ns_ids": number_array(clocks),
                     "applied": number_array(clocks.values()),
                 },

@@ -86,7 +86,7 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             records = cast("list[tuple[Any, ...]]", state.fetchall())
             # Covers of several names may overlap.
             clocks = {record[0]: _clock(record) for cursor in found for record in cursor}
-            now, is_standby, incarnation = records[0][:3]
+            now, is_standby, incarnation, space = records[0][:4]
             if is_standby:
                 message = "the server is a standby, which may lack what was acknowledged"
                 raise StandbyServer(message)
@@ -96,11 +96,12 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             namespaces=tuple(clocks.values()),
             pointers={
                 target: Pointer(target=target, generation=generation, locator=sha256, mark=mark)
-                for _, _, _, target, generation, sha256, mark in records
+                for *_, target, generation, sha256, mark in records
                 if target is not None
             },
             incarnation=incarnation,
             now=now,
+            space=space,
         )
 
     def snapshot(self, opening: Opening) -> AbstractContextManager[PostgresSnapshot]:
@@ -162,8 +163,10 @@ def _open_write(
     with connection.pipeline():
         connection.execute("BEGIN")
         opened = connection.execute(statement("open_write"), parameters, binary=True)
+        active = connection.execute(statement("active_number"))
     records = cast("list[tuple[Any, ...]]", opened.fetchall())
     ns_id, nseq, now, request_hash, response = records[0][:5]
+    space = cast("tuple[int] | None", active.fetchone())
     rows = (row_of_image(record[5], {ns_id: namespace}) for record in records[1:])
     existing = Existing(
         ns_id=ns_id,
@@ -171,6 +174,7 @@ def _open_write(
         now=now,
         # A row may answer to its text, its key and its id.
         rows=tuple({row.memory.id: row for row in rows}.values()),
+        space=space and space[0],
     )
     if request_hash is None:
         return existing, None
@@ -197,6 +201,7 @@ def _write(connection: Connection, commit: Commit, *, existing: Existing, plan: 
         "deleted": _ids_of(change.row for change in changes if change.row.state is State.DELETED),
         "chunks": json_text(chunks) if chunks else None,
         "embeddings": embeddings,
+        "space": commit.space,
         "key": digest(commit.idempotency_key),
         "request_hash": commit.request_hash,
         "receipt": receipt_json(plan.results),

@@ -58,6 +58,7 @@ class PostgresSnapshot(Snapshot):
         with connection.pipeline():
             connection.execute(_BEGIN)
             name_namespaces(connection, self._ns_ids)
+            active = connection.execute(statement("active_number"))
             clocks = connection.execute(statement("clocks"), {"ns_ids": self._ns_ids})
             marks = connection.execute(
                 statement("missing_marks"),
@@ -84,6 +85,8 @@ class PostgresSnapshot(Snapshot):
                 },
                 binary=True,
             )
+        space = cast("tuple[int] | None", active.fetchone())
+        self._space = space and space[0]
         self._clocks = dict(cast("list[tuple[int, int]]", clocks.fetchall()))
         self._missing = frozenset(str(target) for (target,) in marks)
         above = sum(
@@ -97,6 +100,11 @@ class PostgresSnapshot(Snapshot):
     def missing_marks(self) -> frozenset[str]:
         """See :attr:`memory_tool.ports.RecordSnapshot.missing_marks`."""
         return self._missing
+
+    @property
+    def space(self) -> int | None:
+        """See :attr:`memory_tool.ports.RecordSnapshot.space`."""
+        return self._space
 
     @property
     def clocks(self) -> Mapping[int, int]:

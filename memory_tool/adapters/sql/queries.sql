@@ -16,7 +16,7 @@ SELECT ns_id, nseq, now, request_hash, response, kept FROM threefold.open_write(
 SELECT threefold.write_changes(
     %(ns_id)s, %(base)s, %(last)s, %(stamp)s, %(changed)s::json, %(archived)s::uuid[],
     %(versions_kept)s, %(rechunked)s::uuid[], %(deleted)s::uuid[], %(chunks)s::json,
-    %(embeddings)s, %(key)s, %(request_hash)s, %(receipt)s::jsonb)
+    %(embeddings)s, %(space)s, %(key)s, %(request_hash)s, %(receipt)s::jsonb)
 
 -- name: covered_namespaces
 -- The namespaces that carry all the ids named.
@@ -28,12 +28,13 @@ FROM threefold.covered_namespaces(%(project)s, %(user)s, %(agent)s, %(path)s, %(
 SELECT ns_id, address, nseq, stamp FROM threefold.named_namespaces(%(hashes)s::bytea[])
 
 -- name: view_state
--- The store's clock, whether a standby is asked, the store's incarnation, and the pointers of the
--- targets, one row for each.
+-- The store's clock, whether a standby is asked, the store's incarnation, its active space, and the
+-- pointers of the targets, one row for each.
 SELECT clock_timestamp(), pg_is_in_recovery(),
        concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
                  (SELECT oid FROM pg_database WHERE datname = current_database()),
                  pg_relation_filenode('threefold.ns_clock')),
+       (SELECT s.space_id FROM threefold.embedding_space s WHERE s.state = 'active'),
        t.target, t.generation, t.locator, t.mark
 FROM (SELECT) one
 LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(targets)s::text[])
@@ -74,7 +75,7 @@ CROSS JOIN LATERAL (
     LIMIT %(bound)s
 ) m
 LEFT JOIN LATERAL (
-    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, k.embedding
+    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, {@vector} AS embedding
     FROM threefold.chunk k WHERE m.live AND k.ns_id = m.ns_id AND k.memory_id = m.id
     ORDER BY k.ordinal OFFSET 0
 ) k ON true
@@ -138,10 +139,11 @@ CROSS JOIN LATERAL (
     WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
 CROSS JOIN LATERAL (
-    SELECT k.ordinal, k.embedding FROM threefold.chunk k
-    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+    SELECT k.ordinal, {@vector} AS embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id OFFSET 0
 ) k
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND k.embedding IS NOT NULL
 LIMIT %(bound)s
 
 -- name: all_vectors
@@ -156,9 +158,10 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) m
 CROSS JOIN LATERAL (
-    SELECT k.ordinal, k.embedding FROM threefold.chunk k
-    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+    SELECT k.ordinal, {@vector} AS embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id OFFSET 0
 ) k
+WHERE k.embedding IS NOT NULL
 LIMIT %(bound)s
 
 -- name: chunks_with
@@ -211,15 +214,6 @@ ORDER BY v.version
 -- Figures without content.
 SELECT name, figure FROM threefold.store_counts()
 
--- name: active_space
--- The recorded embedding space.
-SELECT definition FROM threefold.embedding_space WHERE active
-
--- name: record_space
--- Record a space if none is active.
-INSERT INTO threefold.embedding_space (name, definition) VALUES (%(name)s, %(definition)s::jsonb)
-ON CONFLICT DO NOTHING
-
 -- name: store_identity
 -- What tells this store from every other.
 SELECT encode(uuid_send(cluster_id), 'hex') FROM threefold.store_meta
@@ -265,7 +259,7 @@ SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, m.chunk_high, k.*
 FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[]) AS s (ns_id, above, upto)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.{number} AS number,
-           m.state = 'live' AS live, m.extra, m.chunk_high
+           {held} AS live, m.extra, m.chunk_high
     FROM threefold.memory m
     WHERE m.ns_id = s.ns_id AND m.nseq > s.above AND m.nseq > 0
       AND m.{number} > s.above AND m.{number} <= s.upto
@@ -313,7 +307,8 @@ ON CONFLICT (ns_id, target) DO UPDATE SET applied = excluded.applied
 -- stand in the way of the others.
 SELECT to_jsonb(m), n.address
 FROM (
-    SELECT DISTINCT k.ns_id, k.memory_id FROM threefold.chunk k WHERE k.embedding IS NULL
+    SELECT DISTINCT k.ns_id, k.memory_id FROM threefold.chunk k
+    WHERE k.embedding IS NULL AND {@vector} IS NULL
 ) gap
 JOIN threefold.memory m ON m.ns_id = gap.ns_id AND m.id = gap.memory_id
 JOIN threefold.namespace n ON n.ns_id = m.ns_id
@@ -428,7 +423,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) m
 CROSS JOIN LATERAL (
-    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, k.embedding
+    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, {@vector} AS embedding
     FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id ORDER BY k.ordinal OFFSET 0
 ) k
 WHERE d.ns_id = ANY (%(ns_ids)s::bigint[]) AND d.target = ANY (%(targets)s::text[])
@@ -466,7 +461,7 @@ SELECT
     (SELECT count(*) FROM standing s
      JOIN threefold.memory m ON m.ns_id = s.ns_id
      JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-     WHERE m.state = 'live' AND m.{number} <= s.applied AND {holds}),
+     WHERE {row_held} AND m.{number} <= s.applied AND {chunk_held}),
     (SELECT coalesce(sum(m.chunk_high), 0) FROM standing s
      JOIN threefold.memory m ON m.ns_id = s.ns_id WHERE m.{number} > s.applied),
     (SELECT coalesce(sum(m.chunk_high), 0) FROM letters d
