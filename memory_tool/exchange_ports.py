@@ -25,11 +25,15 @@ class ExportedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedMemory:
-    """A memory with everything that is known of it, its text whole."""
+    """A memory with everything that is known of it, its text whole.
+
+    ``space`` names the space of the chunks' vectors; ``None`` where they were not asked for.
+    """
 
     row: StoredRow
     chunks: tuple[ExportedChunk, ...]
     attached: Attached
+    space: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

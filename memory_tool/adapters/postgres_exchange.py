@@ -105,7 +105,7 @@ def _put_node(
 
 
 def _exported(record: Record, namespaces: Mapping[int, Namespace]) -> ExportedMemory:
-    image, versions, relations, reviews, chunks = record
+    image, versions, relations, reviews, chunks, space = record
     return ExportedMemory(
         row=row_of_image(image, namespaces),
         chunks=tuple(ExportedChunk(**chunk) for chunk in chunks),
@@ -114,4 +114,5 @@ def _exported(record: Record, namespaces: Mapping[int, Namespace]) -> ExportedMe
             relations=tuple(relations),
             reviews=tuple(reviews),
         ),
+        space=space,
     )

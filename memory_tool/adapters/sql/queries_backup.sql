@@ -64,6 +64,10 @@ SELECT count(*) FILTER (WHERE m.state = 'live' AND (
        count(*) FILTER (WHERE m.state = 'deleted' AND k.state = 'live')
 FROM threefold.memory m LEFT JOIN kept k ON k.ns_id = m.ns_id AND k.id = m.id
 
+-- name: forget_switch
+-- The transaction that changed the space belongs to another history, and perhaps another server.
+UPDATE threefold.embedding_space SET switched_by = NULL
+
 -- name: erasures
 -- What has to stay erased, in this store.
 CREATE TEMPORARY TABLE erasure (ns_id bigint, memory_id uuid, at timestamptz) ON COMMIT DROP
@@ -83,7 +87,7 @@ WITH doomed AS (
         key_hash = NULL, confidence = 1, importance = NULL, pinned = false, tags = '[]',
         source = '{}', metadata = '{}', updated_at = now(), occurred_at = NULL, expires_at = NULL,
         verified_at = NULL, run_id = NULL, conversation_id = NULL, turn_position = NULL,
-        turn_role = NULL, turn_name = NULL, tier = 'hot', extra = ''
+        turn_role = NULL, turn_name = NULL, tier = 'hot', archive = NULL, extra = ''
     FROM doomed d JOIN threefold.ns_clock c ON c.ns_id = d.ns_id
     WHERE m.ns_id = d.ns_id AND m.id = d.id
     RETURNING m.ns_id, m.id, m.nseq, m.version

@@ -43,9 +43,11 @@ SELECT to_jsonb(m),
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                    'start', k.start, 'stop', k.stop, 'language', k.language,
                    'vector', CASE WHEN %(with_vectors)s
-                             THEN translate(encode(k.embedding, 'base64'), E'\n', '') END)
+                             THEN translate(encode({@vector}, 'base64'), E'\n', '') END)
                    ORDER BY k.ordinal), '[]')
-        FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id)
+        FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id),
+       CASE WHEN %(with_vectors)s
+       THEN (SELECT s.name FROM threefold.embedding_space s WHERE s.state = 'active') END
 FROM threefold.memory m
 WHERE m.ns_id = %(ns_id)s AND m.nseq > 0 AND m.state <> 'deleted'
   AND (m.expires_at IS NULL OR m.expires_at > now())
