@@ -29,12 +29,7 @@ def export_memories(
     """
     exchange = exchange_of(tool)
     places = exchange.namespaces() if scope is None else _covered(tool, scope)
-    recorded = tool.stores.spaces.active_space()
-    header = Header(
-        store=exchange.identity(),
-        space=recorded.name if recorded else None,
-        exported_at=datetime.now(UTC),
-    )
+    header = Header(store=exchange.identity(), exported_at=datetime.now(UTC))
     out.write(header_line(header))
     count = 0
     for place in places:

@@ -190,15 +190,14 @@ def _export_entries(
     first: Numbered, items: Iterator[Numbered], *, options: ImportOptions
 ) -> Iterator[_Entry]:
     """The lines of our own export, which has to begin and to end."""
-    header = read_header(_mapping(first))
+    read_header(_mapping(first))
     seen = 0
 
     def tree(one: Numbered) -> Tree:
         return read_tree(_mapping(one), options.namespace)
 
     def bound(one: Numbered) -> _Bound:
-        said = read_memory(_mapping(one), header=header, namespace=options.namespace)
-        return _Bound(one.number, *said)
+        return _Bound(one.number, *read_memory(_mapping(one), options.namespace))
 
     said: Mapping[str, Any] = {}
     for one in items:

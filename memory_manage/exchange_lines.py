@@ -1,6 +1,6 @@
 """Our own export format: a line of JSON for each memory, and back. Pure.
 
-{"threefold": "export", "format": 1, "space": "…", …}      the header
+{"threefold": "export", "format": 1, …}                    the header
 {"namespace": {"user": "u1"}, "id": "…", "content": …}     a memory with all that is known of it
 {"namespace": {"user": "u1"}, "tree": […]}                 the tree of a namespace, if it has one
 {"end": true, "memories": 1}                               the last line: the file is whole
@@ -34,10 +34,9 @@ _TIMES: Final = ("created_at", "updated_at", "occurred_at", "expires_at", "verif
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the first line says: of which store and moment, and of which space the vectors are."""
+    """What the first line says: of which store and moment."""
 
     store: str
-    space: str | None
     exported_at: datetime
 
 
@@ -60,7 +59,7 @@ def read_header(said: Mapping[str, Any]) -> Header:
         message = f"the export has format {said.get('format')!r}, this version reads {FORMAT}"
         raise InputError(message)
     at = time_of(said.get("exported_at"), "exported_at") or datetime.now(UTC)
-    return Header(store=str(said.get("store")), space=said.get("space"), exported_at=at)
+    return Header(store=str(said.get("store")), exported_at=at)
 
 
 def end_line(memories: int) -> bytes:
@@ -85,6 +84,7 @@ def memory_line(exported: ExportedMemory) -> bytes:
             **_memory_json(row.memory),
             "unique": row.dedup_hash is not None,
             **_if_any(
+                space=exported.space,
                 state=None if row.state is State.LIVE else row.state.value,
                 chunks=[_if_any(**asdict(chunk)) for chunk in exported.chunks],
                 versions=[_memory_json(version) for version in attached.versions],
@@ -178,9 +178,7 @@ def read_namespace(said: object) -> Namespace:
     return Namespace(**said)
 
 
-def read_memory(
-    said: Mapping[str, Any], *, header: Header, namespace: Namespace | None
-) -> tuple[Namespace, Arrival]:
+def read_memory(said: Mapping[str, Any], namespace: Namespace | None) -> tuple[Namespace, Arrival]:
     """What :func:`memory_line` wrote, and where it goes; ``namespace`` is another place.
 
     Raises:
@@ -221,7 +219,7 @@ def read_memory(
             ),
         ),
         parts=tuple(part for chunk in chunks if (part := _part(chunk)) is not None),
-        space=header.space,
+        space=said.get("space"),
     )
     return place, arrival
 

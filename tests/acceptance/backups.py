@@ -1,7 +1,8 @@
 """A store saved and restored by the functions that the commands call."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
@@ -60,6 +61,42 @@ def content(database: Database) -> dict[str, list[str]]:
         return {
             name: _rows(connection, name) for name in sorted(all_tables(database) - {*NOT_SAVED})
         }
+
+
+_COLUMNS = """
+SELECT attname, atttypid::regtype::text FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+  AND attidentity = ''
+"""
+
+_MADE_UP: Final[Mapping[str, object]] = {
+    "bigint": 1,
+    "integer": 1,
+    "smallint": 1,
+    "double precision": 0.1,
+    "boolean": True,
+    "text": "a\tb\\N\r\n 客户 \\. ''\"",
+    "uuid": "00000000-0000-4000-8000-000000000001",
+    "bytea": b"\x00\xff\n\t",
+    "jsonb": '{"a": [null, "\\n\\t\\\\"]}',
+    "timestamp with time zone": "2020-02-29 23:59:59.123456+05:30",
+    "xid8": "7",
+}
+
+
+def fill_empty_tables(database: Database) -> None:
+    """A row for each table that has none, of the values that are hardest to write down."""
+    with database.admin() as connection:
+        for name, rows in content(database).items():
+            if rows:
+                continue
+            columns = connection.execute(_COLUMNS, [f"threefold.{name}"]).fetchall()
+            insert = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+                sql.Identifier("threefold", name),
+                sql.SQL(", ").join(sql.Identifier(column) for column, _ in columns),
+                sql.SQL(", ").join(sql.Placeholder() for _ in columns),
+            )
+            connection.execute(insert, [_MADE_UP[kind] for _, kind in columns])
 
 
 def _rows(connection: psycopg.Connection, table: str) -> list[str]:
