@@ -1,7 +1,6 @@
 """Files of JSON: compressed or not, a line for each item or one whole document."""
 
 import contextlib
-import io
 import json
 import os
 import secrets
@@ -84,7 +83,7 @@ def read_items(name: str) -> Iterator[Iterator[Numbered]]:
         with contextlib.ExitStack() as opened:
             path = Path(name)
             file = sys.stdin.buffer if name == STANDARD else opened.enter_context(path.open("rb"))
-            yield _items(_expanded(file))
+            yield _items(_lines(_pieces(file)))
     except FileNotFoundError as error:
         message = f"there is no file {name}"
         raise NotFound(message) from error
@@ -96,15 +95,38 @@ def read_items(name: str) -> Iterator[Iterator[Numbered]]:
         raise Corrupt(message) from error
 
 
-def _expanded(file: BinaryIO) -> Iterator[bytes]:
-    """Lines, with their ends."""
-    buffered = io.BufferedReader(io.FileIO(file.fileno(), closefd=False), _BUFFER)
-    if not buffered.peek(len(_MAGIC)).startswith(_MAGIC):
-        yield from buffered
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from lines
+    yield rest
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    """What is in a file, expanded if it is compressed.
+
+    Raises:
+        Corrupt: It was cut off in the middle of what is compressed.
+    """
+    block = file.read(_BUFFER)
+    if not block.startswith(_MAGIC):
+        while block:
+            yield block
+            block = file.read(_BUFFER)
         return
-    expander = zstandard.ZstdDecompressor()
-    with expander.stream_reader(buffered, read_across_frames=True) as plain:
-        yield from io.BufferedReader(plain, _BUFFER)
+    expander = zstandard.ZstdDecompressor().decompressobj()
+    while block:
+        yield expander.decompress(block)
+        block = expander.unused_data
+        if expander.eof and (block or (block := file.read(_BUFFER))):
+            # Another frame follows.
+            expander = zstandard.ZstdDecompressor().decompressobj()
+        elif not expander.eof:
+            block = file.read(_BUFFER)
+    if not expander.eof:
+        message = "the file was cut off"
+        raise Corrupt(message)
 
 
 def _items(lines: Iterator[bytes]) -> Iterator[Numbered]:
@@ -117,7 +139,7 @@ def _items(lines: Iterator[bytes]) -> Iterator[Numbered]:
         yield from (_item(number, line) for number, line in chain((first, second), numbered))
         return
     held = [first, *([second] if second else []), *numbered]
-    whole = _item(1, b"".join(line for _, line in held))
+    whole = _item(1, b"\n".join(line for _, line in held))
     if whole.error is None:
         yield from starmap(Numbered, enumerate(items_of(whole.item), start=1))
     else:

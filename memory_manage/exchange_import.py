@@ -4,7 +4,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from memory_manage.exchange_export import exchange_of
@@ -109,6 +108,7 @@ def import_memories(
     finally:
         # Also what stands before the place where a file was cut off.
         _note(report, group.commit(), options=options)
+        report.failures.sort(key=lambda failure: failure.number)
     return report
 
 
@@ -173,24 +173,19 @@ def _rows_of(arrival: Arrival) -> set[object]:
 
 
 def _entries(items: Iterator[Numbered], options: ImportOptions) -> Iterator[_Entry]:
-    first = next(items, None)
-    if first is None:
-        return iter(())
     if options.form in (None, "threefold"):
-        return _export_entries(first, items, options=options)
+        return _export_entries(items, options)
     read = READERS[options.form]
 
     def bound(one: Numbered) -> _Bound:
         return _Bound(one.number, *read(one.item, options.namespace))
 
-    return (_entry(one, bound) for one in chain((first,), items))
+    return (_entry(one, bound) for one in items)
 
 
-def _export_entries(
-    first: Numbered, items: Iterator[Numbered], *, options: ImportOptions
-) -> Iterator[_Entry]:
+def _export_entries(items: Iterator[Numbered], options: ImportOptions) -> Iterator[_Entry]:
     """The lines of our own export, which has to begin and to end."""
-    read_header(_mapping(first))
+    read_header(_mapping(next(items, Numbered(1))))
     seen = 0
 
     def tree(one: Numbered) -> Tree:

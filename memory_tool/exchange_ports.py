@@ -73,5 +73,5 @@ class Exchange(Protocol):
         ...
 
     def grow(self, namespace: Namespace, nodes: Sequence[TreeNode]) -> None:
-        """Add the nodes that the namespace's tree lacks. The namespace has to be there."""
+        """Add the nodes that the namespace's tree lacks; the namespace is made if it is new."""
         ...

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
-from memory_tool.adapters.postgres_record_store import PostgresRecordStore
+from memory_tool.adapters.postgres_record_store import PostgresRecordStore, namespace_parameters
 from memory_tool.adapters.postgres_rows import Record, json_text, memory_of_image, row_of_image
 from memory_tool.adapters.postgres_snapshot import name_namespaces
 from memory_tool.exchange_ports import Exchange, ExportedChunk, ExportedMemory, TreeNode
@@ -80,9 +80,12 @@ class PostgresExchange(Exchange):
 
     def grow(self, namespace: Namespace, nodes: Sequence[TreeNode]) -> None:
         """See :meth:`memory_tool.exchange_ports.Exchange.grow`."""
-        ns_id = self._number(namespace)
         numbers: list[int] = []
         with self._worker.connection() as connection, connection.transaction():
+            record = connection.execute(
+                statement("ensured_namespace"), namespace_parameters(namespace)
+            ).fetchone()
+            (ns_id,) = cast("tuple[int]", record)
             for node in nodes:
                 parent = None if node.parent is None else numbers[node.parent]
                 numbers.append(_put_node(connection, node, ns_id=ns_id, parent=parent))
@@ -92,9 +95,7 @@ class PostgresExchange(Exchange):
         return found[0].ns_id if found else None
 
 
-def _put_node(
-    connection: Connection, node: TreeNode, *, ns_id: int | None, parent: int | None
-) -> int:
+def _put_node(connection: Connection, node: TreeNode, *, ns_id: int, parent: int | None) -> int:
     values = {
         "ns_id": ns_id,
         "parent": parent,

@@ -137,6 +137,12 @@ def _clock(record: Record) -> NamespaceClock:
     )
 
 
+def namespace_parameters(namespace: Namespace) -> Mapping[str, object]:
+    """A namespace as ``threefold.ensure_namespace`` takes it."""
+    address = namespace.address
+    return {"address": address, "address_hash": digest(address), **_ids(namespace)}
+
+
 def _ids(namespace: Namespace) -> Mapping[str, object]:
     return {
         "project": namespace.project,
@@ -151,9 +157,7 @@ def _open_write(
 ) -> tuple[Existing, tuple[WriteResult, ...] | None]:
     namespace = commit.namespace
     parameters = {
-        "address": namespace.address,
-        "address_hash": digest(namespace.address),
-        **_ids(namespace),
+        **namespace_parameters(namespace),
         "key": digest(commit.idempotency_key),
         # NULL is cheaper than an empty array, for the driver and the server.
         "text_hashes": list(commit.lookup.dedup_hashes) or None,

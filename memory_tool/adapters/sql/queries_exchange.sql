@@ -58,6 +58,11 @@ ORDER BY m.nseq
 SELECT node_id, parent_id, name, properties FROM threefold.node
 WHERE ns_id = %(ns_id)s ORDER BY node_id
 
+-- name: ensured_namespace
+-- The number of a namespace, made if it is new.
+SELECT threefold.ensure_namespace(
+    %(address)s, %(address_hash)s, %(project)s, %(user)s, %(agent)s, %(path)s)
+
 -- name: put_node
 -- A node of a tree, unless its parent has one of that name; its number.
 WITH found AS (
