@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -108,6 +108,7 @@ class NewMemory:
     Attributes:
         importance: One to five stars, or ``None`` for not rated.
         confidence: Between 0 and 1.
+        ttl: How long it may be seen, by the store's clock, in place of ``expires_at``.
         embedding: Shape (dimension,), made in ``space``; left out, the store's embedder makes it.
         space: Name of the embedding space of ``embedding``.
     """
@@ -122,6 +123,7 @@ class NewMemory:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     occurred_at: datetime | None = None
     expires_at: datetime | None = None
+    ttl: timedelta | None = None
     key: str | None = None
     run_id: str | None = None
     turn: Turn | None = None

@@ -16,6 +16,11 @@ def is_expired(memory: Memory, now: datetime) -> bool:
     return memory.expires_at is not None and memory.expires_at <= now
 
 
+def expiry_of(new: NewMemory, now: datetime) -> datetime | None:
+    """When a memory that is stored at ``now`` may be seen no more."""
+    return new.expires_at if new.ttl is None else now + new.ttl
+
+
 def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) -> StoredRow:
     """The first image of a new memory."""
     new = put.new
@@ -36,7 +41,7 @@ def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) ->
         tags=new.tags,
         metadata=new.metadata,
         occurred_at=new.occurred_at,
-        expires_at=new.expires_at,
+        expires_at=expiry_of(new, existing.now),
         key=new.key,
         run_id=new.run_id,
         turn=new.turn,
@@ -74,7 +79,7 @@ _UPSERTED: Final = (
 _UNNAMED: Final = NewMemory(content="")
 
 
-def patch_of(put: Put) -> Patch:
+def patch_of(put: Put, now: datetime) -> Patch:
     """The patch that an upsert is: the text, and of the rest only what was named.
 
     A memory that was pinned or rated since must not lose that when its key is written again.
@@ -84,6 +89,8 @@ def patch_of(put: Put) -> Patch:
         for name in _UPSERTED
         if getattr(put.new, name) != getattr(_UNNAMED, name)
     }
+    if put.new.ttl is not None:
+        named["expires_at"] = expiry_of(put.new, now)
     return Patch(content=put.new.content, type=put.type, **named)
 
 

@@ -171,7 +171,8 @@ class _Draft:
         if decision.verdict is Verdict.FAIL:
             message = f"the same text is already stored as {row.memory.id}"
             raise DuplicateMemory(message)
-        return self._rewrite(row, patch_of(put), content_hash=put.content_hash, chunks=put.chunks)
+        patch = patch_of(put, self._existing.now)
+        return self._rewrite(row, patch, content_hash=put.content_hash, chunks=put.chunks)
 
     def _met(self, put: Put, row: StoredRow) -> WriteResult:
         """An adopted memory meets the one that has its id."""
@@ -188,7 +189,7 @@ class _Draft:
         if put.new.on_duplicate is not OnDuplicate.UPDATE:
             message = f"{said} is here in version {row.memory.version} and says something else"
             raise VersionConflict(message)
-        patch = patch_of(put)
+        patch = patch_of(put, self._existing.now)
         return self._rewrite(row, patch, content_hash=put.content_hash, chunks=put.chunks)
 
     def _add(self, put: Put) -> WriteResult:

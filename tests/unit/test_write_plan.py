@@ -266,6 +266,17 @@ def test_an_upsert_keeps_what_it_does_not_name() -> None:
     assert (after.tags, after.metadata) == (("kept",), {"a": 1, "b": 2})
 
 
+def test_a_time_to_live_begins_by_the_stores_clock() -> None:
+    """The client's clock may be wrong by hours: then the memory would go too early or too late."""
+    short = dataclasses.replace(
+        put("a code", key="k"), new=NewMemory(content="a code", key="k", ttl=timedelta(hours=1))
+    )
+    (added,) = plan(short).changes
+    assert added.row.memory.expires_at == NOW + timedelta(hours=1)
+    again = plan(short, rows=(stored("old", "another code", key="k"),))
+    assert again.changes[0].row.memory.expires_at == NOW + timedelta(hours=1)
+
+
 # ── What was kept elsewhere ──
 
 YEARS_AGO = NOW - timedelta(days=900)
