@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, starmap
 from pathlib import Path
@@ -69,11 +69,22 @@ def written_file(name: str) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
+def size_of(name: str) -> int:
+    """Bytes of a file; 0 where that is not known."""
+    try:
+        return 0 if name == STANDARD else Path(name).stat().st_size
+    except OSError:
+        return 0
+
+
 @contextlib.contextmanager
-def read_items(name: str) -> Iterator[Iterator[Numbered]]:
+def read_items(
+    name: str, read: Callable[[int], None] = lambda _bytes: None
+) -> Iterator[Iterator[Numbered]]:
     """The items of a file, one after the other; a line that is no JSON is told as such.
 
-    Lines are read as they come, a document as a whole. Compressed files are expanded.
+    Lines are read as they come, a document as a whole. Compressed files are expanded. ``read``
+    hears how many bytes of the file each step took.
 
     Raises:
         NotFound: There is no such file.
@@ -83,7 +94,7 @@ def read_items(name: str) -> Iterator[Iterator[Numbered]]:
         with contextlib.ExitStack() as opened:
             path = Path(name)
             file = sys.stdin.buffer if name == STANDARD else opened.enter_context(path.open("rb"))
-            yield _items(_lines(_pieces(file)))
+            yield _items(_lines(_pieces(_blocks(file, read))))
     except FileNotFoundError as error:
         message = f"there is no file {name}"
         raise NotFound(message) from error
@@ -103,27 +114,29 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield rest
 
 
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, read: Callable[[int], None]) -> Iterator[bytes]:
+    while block := file.read(_BUFFER):
+        yield block
+        read(len(block))
+
+
+def _pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
     """What is in a file, expanded if it is compressed.
 
     Raises:
         Corrupt: It was cut off in the middle of what is compressed.
     """
-    block = file.read(_BUFFER)
+    block = next(blocks, b"")
     if not block.startswith(_MAGIC):
-        while block:
-            yield block
-            block = file.read(_BUFFER)
+        yield from chain((block,), blocks)
         return
     expander = zstandard.ZstdDecompressor().decompressobj()
     while block:
         yield expander.decompress(block)
-        block = expander.unused_data
-        if expander.eof and (block or (block := file.read(_BUFFER))):
+        block = expander.unused_data or next(blocks, b"")
+        if expander.eof and block:
             # Another frame follows.
             expander = zstandard.ZstdDecompressor().decompressobj()
-        elif not expander.eof:
-            block = file.read(_BUFFER)
     if not expander.eof:
         message = "the file was cut off"
         raise Corrupt(message)

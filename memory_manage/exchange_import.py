@@ -19,6 +19,9 @@ from memory_tool.write_changes import Arrival
 FAILURES_KEPT: Final = 100
 """Most failures that a report keeps; all of them are told as they happen, and counted."""
 
+HELD_MAX: Final = 1000
+"""Most items that wait for others of their namespace: files may have them in any order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -94,20 +97,20 @@ def import_memories(
         Corrupt: The end of an export is missing; what came before it is in.
         Unavailable: The store can't be reached; what was told before is in.
     """
-    report, group = ImportReport(), _Group(tool, options)
+    report, groups = ImportReport(), _Groups(tool, options)
     try:
         for entry in _entries(iter(items), options):
             if isinstance(entry, Failure):
                 _note(report, [(entry.number, _failed(entry.error))], options=options)
             elif isinstance(entry, Tree):
                 # Behind the memories before it: they make the namespace.
-                _note(report, group.commit(), options=options)
+                _note(report, groups.commit(), options=options)
                 exchange_of(tool).grow(entry.namespace, entry.nodes)
             else:
-                _note(report, group.take(entry), options=options)
+                _note(report, groups.take(entry), options=options)
     finally:
         # Also what stands before the place where a file was cut off.
-        _note(report, group.commit(), options=options)
+        _note(report, groups.commit(), options=options)
         report.failures.sort(key=lambda failure: failure.number)
     return report
 
@@ -132,34 +135,42 @@ def _note(
                 report.failures.append(failure)
 
 
-class _Group:
-    """Items of one namespace that are committed together, none of them twice."""
+class _Groups:
+    """Items that are committed together, a group for each namespace, none of them twice."""
 
     def __init__(self, tool: MemoryTool, options: ImportOptions) -> None:
         self._tool = tool
         self._rule = options.on_duplicate
-        self._bound: list[_Bound] = []
-        self._rows: set[object] = set()
+        self._bound: dict[Namespace, list[_Bound]] = {}
+        self._rows: dict[Namespace, set[object]] = {}
+        self._held = 0
 
     def take(self, one: _Bound) -> list[tuple[int, WriteResult]]:
-        """Add an item; what became of the group that it did not fit in."""
-        rows = _rows_of(one.arrival)
-        full = len(self._bound) >= self._tool.settings.group_items
-        other = bool(self._bound) and self._bound[-1].place != one.place
-        done = self.commit() if full or other or not self._rows.isdisjoint(rows) else []
+        """Add an item; what became of those that had to be stored for it."""
+        place, rows = one.place, _rows_of(one.arrival)
+        full = len(self._bound.get(place, ())) >= self._tool.settings.group_items
+        done = []
+        if full or not rows.isdisjoint(self._rows.get(place, ())):
+            done = self._commit(place)
+        elif self._held >= HELD_MAX:
+            done = self.commit()
         if self._rule is not None:
             new = dataclasses.replace(one.arrival.new, on_duplicate=self._rule)
             one = dataclasses.replace(one, arrival=dataclasses.replace(one.arrival, new=new))
-        self._bound.append(one)
-        self._rows |= rows
+        self._bound.setdefault(place, []).append(one)
+        self._rows.setdefault(place, set()).update(rows)
+        self._held += 1
         return done
 
     def commit(self) -> list[tuple[int, WriteResult]]:
-        """Store the group; its items' numbers with what became of them."""
-        bound, self._bound, self._rows = self._bound, [], set()
-        if not bound:
-            return []
-        results = self._tool.adopt(bound[0].place, [one.arrival for one in bound])
+        """Store every group; the items' numbers with what became of them."""
+        return [result for place in tuple(self._bound) for result in self._commit(place)]
+
+    def _commit(self, place: Namespace) -> list[tuple[int, WriteResult]]:
+        bound = self._bound.pop(place)
+        del self._rows[place]
+        self._held -= len(bound)
+        results = self._tool.adopt(place, [one.arrival for one in bound])
         return [(one.number, result) for one, result in zip(bound, results, strict=True)]
 
 

@@ -17,11 +17,11 @@ from memory_tool.port_values import Pointer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableShape:
-    """A table to be saved: its columns, and about how many rows it has."""
+    """A table to be saved: its columns, and how many bytes of the disk it takes."""
 
     name: str
     columns: tuple[str, ...]
-    about: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,8 @@ class SavedBackup(Protocol):
         """
         ...
 
-    def rows(self, table: SavedTable) -> Iterator[bytes]:
-        """What was written as this table, in pieces.
+    def rows(self, table: SavedTable, read: Callable[[int], None]) -> Iterator[bytes]:
+        """What was written as this table, in pieces; ``read`` hears how many bytes each took.
 
         Raises:
             Corrupt: The file is damaged, told at its end at the latest.
@@ -140,7 +140,7 @@ class RestoreWish:
         replace: Go on though memories are lost that the backup doesn't have.
         erased: What has to stay erased, whatever the backup holds.
         before_commit: Puts files in place that belong to the rows; called last.
-        written: Hears how many bytes of rows each step took.
+        written: Hears how many bytes of the backup each step took.
     """
 
     replace: bool

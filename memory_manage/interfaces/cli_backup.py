@@ -1,14 +1,21 @@
 """``threefold backup`` and ``threefold restore``: a store saved as a folder, and back."""
 
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memory_manage.interfaces.cli_groups import with_groups
 from memory_manage.interfaces.cli_options import StoreOptions
+from memory_manage.interfaces.cli_progress import Progress, shown
 from memory_manage.interfaces.cli_session import print_json, print_lines
-from memory_tool.settings import load_settings
+from memory_tool.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memory_tool.index_jobs.backup import Steps
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the backup.")]
 
@@ -34,11 +41,8 @@ def backup(
     # Here, not above: psycopg takes a second that --help does not have.
     from memory_tool.bootstrap_backup import make_backup  # noqa: PLC0415
 
-    manifest = make_backup(
-        load_settings({"data_dir": store.data_dir, "database_url": store.database_url}),
-        folder,
-        with_indexes=with_indexes,
-    )
+    with _steps("bytes saved", store) as steps:
+        manifest = make_backup(_settings(store), folder, with_indexes=with_indexes, steps=steps)
     if store.as_json:
         print_json(
             {
@@ -77,17 +81,15 @@ def restore(
     from memory_tool.bootstrap_backup import restore_backup, verify_backup  # noqa: PLC0415 - as above
 
     if verify_only:
-        manifest = verify_backup(folder)
+        with _steps("bytes read", store) as steps:
+            manifest = verify_backup(folder, steps=steps)
         if store.as_json:
             print_json({"whole": True, "memories": manifest.memories, "bytes": manifest.length})
         else:
             print_lines(f"whole: {manifest.memories:,} memories, {manifest.length:,} bytes")
         return
-    restored = restore_backup(
-        load_settings({"data_dir": store.data_dir, "database_url": store.database_url}),
-        folder,
-        replace=replace,
-    )
+    with _steps("bytes read and restored", store) as steps:
+        restored = restore_backup(_settings(store), folder, replace=replace, steps=steps)
     if store.as_json:
         print_json(
             {"memories": restored.memories, "lost": restored.lost, "erased": restored.erased}
@@ -96,4 +98,24 @@ def restore(
         print_lines(
             f"restored {restored.memories:,} memories; {restored.lost:,} newer ones were lost,"
             f" {restored.erased:,} erased again"
+        )
+
+
+def _settings(store: StoreOptions) -> Settings:
+    return load_settings({"data_dir": store.data_dir, "database_url": store.database_url})
+
+
+@contextmanager
+def _steps(what: str, store: StoreOptions) -> "Iterator[Steps]":
+    """Show how far the work has come, once it is known how much there is."""
+    from memory_tool.index_jobs.backup import Steps  # noqa: PLC0415 - loads NumPy
+
+    with shown(quiet=store.as_json) as display:
+        begun: list[Progress] = []
+
+        def advance(done: int) -> None:
+            begun[-1].advance(done)
+
+        yield Steps(
+            begin=lambda total: begun.append(Progress(display, what, total=total)), advance=advance
         )

@@ -8,6 +8,7 @@ from memory_manage.interfaces.cli_errors import WRONG_INPUT
 from memory_manage.interfaces.cli_groups import with_groups
 from memory_manage.interfaces.cli_options import ScopeOptions, StoreOptions
 from memory_manage.interfaces.cli_output import print_fields
+from memory_manage.interfaces.cli_progress import progress
 from memory_manage.interfaces.cli_session import note, print_json
 from memory_manage.interfaces.cli_worker import opened_tool
 from memory_tool.errors import InputError
@@ -52,7 +53,11 @@ def export(
     words = ScopeWords() if every else ScopeWords(**where.words())
     with opened_tool(store, applying=False) as tool, written_file(file) as out:
         scope = None if every else tool.scope_and_filter(words, None)[0]
-        count = export_memories(tool, out, scope=scope, with_vectors=with_vectors)
+        total = int(tool.figures()["memories"]) if every else 0
+        with progress(total, "memories", quiet=store.as_json or not total) as shown:
+            count = export_memories(
+                tool, out, scope=scope, with_vectors=with_vectors, advance=shown.advance
+            )
     if file == STANDARD:
         return
     if store.as_json:
@@ -83,7 +88,7 @@ def import_(
     They go where the file says, or all to the scope that is named here. Ids, versions and times are
     kept; what is there in the same version is left as it is, so to do it again is harmless.
     """
-    from memory_manage.exchange_files import read_items  # noqa: PLC0415 - as above
+    from memory_manage.exchange_files import read_items, size_of  # noqa: PLC0415 - as above
     from memory_manage.exchange_import import ImportOptions, import_memories  # noqa: PLC0415
     from memory_tool.validation import on_duplicate_of  # noqa: PLC0415
 
@@ -93,7 +98,12 @@ def import_(
         on_duplicate=None if on_duplicate is None else on_duplicate_of(on_duplicate),
         failed=_tell,
     )
-    with read_items(file) as items, opened_tool(store, applying=False) as tool:
+    size = size_of(file)
+    with (
+        progress(size, "bytes read", quiet=store.as_json or not size) as shown,
+        read_items(file, shown.advance) as items,
+        opened_tool(store, applying=False) as tool,
+    ):
         report = import_memories(tool, items, options=options)
     told = report.to_dict()
     if store.as_json:

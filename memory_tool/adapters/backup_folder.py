@@ -177,17 +177,16 @@ class FolderBackup(SavedBackup):
             message = f"{strange[0]} is no part of the backup"
             raise Corrupt(message)
         for table in self._manifest.tables:
-            lines = sum(piece.count(b"\n") for piece in self.rows(table))
+            lines = sum(piece.count(b"\n") for piece in self.rows(table, read))
             if lines != table.rows + 1:
                 message = f"{table.file.name} has {lines - 1} rows, not {table.rows}"
                 raise Corrupt(message)
-            read(table.file.length)
         for file in self._manifest.files:
             if _print_of(self.path(file), file.name) != file:
                 raise _damaged(file)
             read(file.length)
 
-    def rows(self, table: SavedTable) -> Iterator[bytes]:
+    def rows(self, table: SavedTable, read: Callable[[int], None]) -> Iterator[bytes]:
         """See :meth:`memory_tool.backup_ports.SavedBackup.rows`."""
         file, digest, length = table.file, hashlib.sha256(), 0
         expander = zstandard.ZstdDecompressor().decompressobj()
@@ -201,6 +200,7 @@ class FolderBackup(SavedBackup):
                     piece = expander.decompress(block)
                 except zstandard.ZstdError as error:
                     raise _damaged(file) from error
+                read(len(block))
                 yield piece
         whole = expander.eof and not expander.unused_data
         if not whole or (length, digest.hexdigest()) != (file.length, file.sha256):

@@ -91,8 +91,8 @@ def stored_tables(connection: Connection) -> tuple[TableShape, ...]:
     """Every table of the schema, also those that are not saved."""
     records = connection.execute(statement("stored_tables")).fetchall()
     return tuple(
-        TableShape(name=name, columns=tuple(columns), about=about)
-        for name, columns, about in cast("list[tuple[str, list[str], int]]", records)
+        TableShape(name=name, columns=tuple(columns), size=size)
+        for name, columns, size in cast("list[tuple[str, list[str], int]]", records)
     )
 
 

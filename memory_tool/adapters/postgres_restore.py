@@ -97,7 +97,7 @@ def _restored(connection: Connection, backup: SavedBackup, *, wish: RestoreWish)
     walls = _lift_walls(connection) or walls
     _check_columns(connection, manifest)
     for table in manifest.tables:
-        _fill(connection, table, pieces=backup.rows(table), written=wish.written)
+        _fill(connection, table, pieces=backup.rows(table, wish.written))
     for name, last in manifest.sequences.items():
         connection.execute(statement("advance_sequence"), {"name": name, "last": last})
     _raise_walls(connection, walls)
@@ -164,7 +164,7 @@ def _lost(connection: Connection, backup: SavedBackup, *, replace: bool) -> int:
     (table,) = (table for table in backup.manifest.tables if table.name == "memory")
     places = [table.columns.index(name) for name in _KEPT_COLUMNS]
     with connection.cursor() as cursor, cursor.copy(_COPY_KEPT) as copy:
-        for lines in _whole_lines(backup.rows(table)):
+        for lines in _whole_lines(backup.rows(table, lambda _read: None)):
             copy.write(b"".join(map(_picker(places), lines)))
     record = connection.execute(statement("lost_by_restore")).fetchone()
     lost, undone = cast("tuple[int, int]", record)
@@ -231,13 +231,7 @@ def _check_columns(connection: Connection, manifest: BackupManifest) -> None:
             raise Corrupt(message)
 
 
-def _fill(
-    connection: Connection,
-    table: SavedTable,
-    *,
-    pieces: Iterator[bytes],
-    written: Callable[[int], None],
-) -> None:
+def _fill(connection: Connection, table: SavedTable, *, pieces: Iterator[bytes]) -> None:
     copy = _COPY.format(table=sql.Identifier(table.name), columns=column_list(table.columns))
     with connection.cursor() as cursor:
         with cursor.copy(copy) as rows:
@@ -246,4 +240,3 @@ def _fill(
         if cursor.rowcount != table.rows:
             message = f"{table.file.name} has {cursor.rowcount} rows, not {table.rows}"
             raise Corrupt(message)
-    written(table.file.length)

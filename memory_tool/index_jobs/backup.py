@@ -61,7 +61,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Hears how a long work goes: how much is done of how much, in rows or bytes."""
+    """Hears how a long work goes: how many bytes there are, and how many are done."""
 
     begin: Callable[[int], None] = lambda _total: None
     advance: Callable[[int], None] = lambda _done: None
@@ -83,7 +83,7 @@ def back_up(
     files = list(_saved_indexes(draft, beside.indexes))
     with source.dump() as dump:
         moment = dump.moment
-        steps.begin(sum(table.about for table in moment.tables))
+        steps.begin(sum(table.size for table in moment.tables))
         files.append(draft.note(README, _EXPLAINED.encode()))
         # After the moment began: what is erased meanwhile is in the file at least.
         erased = b"".join(map(ledger_line, read_ledger(beside.ledger)))
@@ -112,18 +112,21 @@ def _saved_indexes(draft: BackupDraft, indexes: Sequence[IndexFiles]) -> Iterato
 
 
 def _saved(dump: Dump, draft: BackupDraft, *, table: TableShape, steps: Steps) -> SavedTable:
-    rows = 0
+    rows, left = 0, table.size
 
     def counted() -> Iterator[bytes]:
-        nonlocal rows
+        nonlocal rows, left
         for piece in dump.rows(table):
             # A line break within a value is written as two other characters.
-            lines = piece.count(b"\n")
-            rows += lines
-            steps.advance(lines)
+            rows += piece.count(b"\n")
+            # As text a table may be longer or shorter than on the disk.
+            step = min(left, len(piece))
+            left -= step
+            steps.advance(step)
             yield piece
 
     file = draft.write(f"tables/{table.name}", counted())
+    steps.advance(left)
     # The first line names the columns.
     return SavedTable(name=table.name, columns=table.columns, rows=rows - 1, file=file)
 
@@ -147,7 +150,7 @@ def restore(
         Unavailable: The database can't be reached, or others use it.
     """
     manifest = backup.manifest
-    steps.begin(2 * manifest.length)
+    steps.begin(manifest.length + sum(table.file.length for table in manifest.tables))
     backup.verify(steps.advance)
     known, saved = read_ledger(beside.ledger), _saved_erasures(backup)
 

@@ -2,13 +2,13 @@
 -- is saved without anybody thinking of it.
 
 -- name: stored_tables
--- Every table with the columns that are written, and about how many rows it has.
+-- Every table with the columns that are written, and how many bytes of the disk it takes.
 SELECT c.relname,
        (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''),
-       (SELECT coalesce(sum(greatest(leaf.reltuples, 0)), 0)::bigint
-        FROM pg_partition_tree(c.oid) part JOIN pg_class leaf ON leaf.oid = part.relid
-        WHERE part.isleaf)
+       CASE c.relkind WHEN 'r' THEN pg_table_size(c.oid)
+       ELSE (SELECT coalesce(sum(pg_table_size(part.relid)), 0)::bigint
+             FROM pg_partition_tree(c.oid) part WHERE part.isleaf) END
 FROM pg_class c
 WHERE c.relnamespace = 'threefold'::regnamespace AND c.relkind IN ('r', 'p')
   AND NOT c.relispartition
