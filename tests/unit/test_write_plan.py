@@ -18,10 +18,9 @@ from memory_tool.model import (
     Status,
     StoredRow,
 )
-from memory_tool.port_values import Attached, Existing, WritePlan
-from memory_tool.prepare import adopted
+from memory_tool.port_values import Existing, WritePlan
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Adopt, Change, Kept, Put, Remove, Revise
+from memory_tool.write_changes import Change, Put, Remove, Revise
 from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes
 
 NOW = datetime(2025, 7, 1, tzinfo=UTC)
@@ -275,83 +274,3 @@ def test_a_time_to_live_begins_by_the_stores_clock() -> None:
     assert added.row.memory.expires_at == NOW + timedelta(hours=1)
     again = plan(short, rows=(stored("old", "another code", key="k"),))
     assert again.changes[0].row.memory.expires_at == NOW + timedelta(hours=1)
-
-
-# ── What was kept elsewhere ──
-
-YEARS_AGO = NOW - timedelta(days=900)
-
-
-def adopt(text: str, *, version: int = 3, on_duplicate: OnDuplicate = OnDuplicate.SKIP) -> Adopt:
-    """A memory "old" that was kept elsewhere for years."""
-    kept = Kept(
-        memory_id="old",
-        created_at=YEARS_AGO,
-        updated_at=NOW - timedelta(days=2),
-        version=version,
-        verified_at=YEARS_AGO,
-        state=State.QUARANTINED,
-        attached=Attached(relations=({"kind": "same", "to": "x"},)),
-    )
-    return adopted(put(text, on_duplicate=on_duplicate), kept)
-
-
-def test_what_was_kept_elsewhere_stays_what_it_was() -> None:
-    """Id, version, times and state; the number is the next one here."""
-    made = plan(adopt("a"), put("b", name="new"))
-
-    row = made.changes[0].row
-    assert (row.memory.id, row.memory.version, row.nseq) == ("old", 3, 11)
-    assert (row.memory.created_at, row.memory.verified_at) == (YEARS_AGO, YEARS_AGO)
-    assert row.memory.updated_at == NOW - timedelta(days=2)
-    assert row.state is State.QUARANTINED
-    assert made.changes[0].attached == Attached(relations=({"kind": "same", "to": "x"},))
-    assert made.changes[1].attached is None
-    assert (made.results[0].status, made.results[0].version) == (Status.ADDED, 3)
-    assert lookup_for([adopt("a")]).ids == ("old",)
-
-
-@pytest.mark.parametrize(
-    ("text", "version", "rule", "status"),
-    [
-        ("a", 1, OnDuplicate.SKIP, Status.SKIPPED),
-        ("a", 1, OnDuplicate.UPDATE, Status.SKIPPED),
-        ("b", 1, OnDuplicate.SKIP, Status.FAILED),
-        ("a", 2, OnDuplicate.SKIP, Status.FAILED),
-        ("b", 1, OnDuplicate.KEEP, Status.FAILED),
-        ("b", 1, OnDuplicate.UPDATE, Status.UPDATED),
-    ],
-)
-def test_it_meets_the_one_with_its_id(
-    text: str, version: int, rule: OnDuplicate, status: Status
-) -> None:
-    """The same is left alone; another one is never overwritten unless somebody asks for it."""
-    made = plan(adopt(text, version=version, on_duplicate=rule), rows=(stored("old", "a"),))
-
-    assert made.results[0].status is status
-    assert len(made.changes) == (status is Status.UPDATED)
-
-
-def test_it_meets_its_own_tombstone() -> None:
-    """What was deleted here does not come back through a door at the side."""
-    (gone,) = plan(Remove(memory_id="old"), rows=(stored("old", "a"),)).changes
-    made = plan(adopt("a"), rows=(gone.row,))
-
-    assert made.results[0].status is Status.FAILED
-    assert made.results[0].error == "WriteConflict: memory old was deleted here"
-    assert made.changes == ()
-
-
-def test_it_meets_its_text_under_another_id() -> None:
-    """A duplicate is a duplicate wherever it was kept."""
-    made = plan(adopt("a"), rows=(stored("other", "a"),))
-
-    assert (made.results[0].status, made.results[0].id) == (Status.DUPLICATE, "other")
-
-
-def test_the_same_one_twice_in_a_batch_is_stored_once() -> None:
-    """Two files may have been joined."""
-    made = plan(adopt("a"), adopt("a"))
-
-    assert [result.status for result in made.results] == [Status.ADDED, Status.SKIPPED]
-    assert len(made.changes) == 1
