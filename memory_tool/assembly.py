@@ -29,6 +29,7 @@ from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.settings import Settings
+from memory_tool.tier_ports import TierFigures, UseLog
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import WritePath, WriteRules
 
@@ -87,6 +88,23 @@ class Background(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ageing:
+    """What becomes of memories with time.
+
+    Attributes:
+        figures: How many memories are in each tier, and what the archive weighs.
+        move: Moves what is due, and says how many memories that were.
+        use: Where uses are counted.
+        archives: Whether memories become cold: not where no archive is named that all hosts reach.
+    """
+
+    figures: Callable[[], TierFigures]
+    move: Callable[[MayGoOn], int]
+    use: UseLog
+    archives: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
     """Everything that a tool works with, made by a composition root or by a test.
 
@@ -96,6 +114,7 @@ class Stores:
         gaps: Which memories wait for their vectors.
         exchange: Reads memories out whole, for export; ``None`` where the store can't.
         background: Applies to the indexes; ``None`` when somebody else does.
+        ageing: Tiers and use; ``None`` where the store knows neither.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
     """
@@ -111,6 +130,7 @@ class Stores:
     gaps: VectorGaps | None = None
     exchange: Exchange | None = None
     background: Background | None = None
+    ageing: Ageing | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()
 

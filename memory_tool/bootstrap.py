@@ -17,6 +17,7 @@ from memory_tool.adapters.openai_embedder import OpenAIEmbedder
 from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
 from memory_tool.assembly import Stores
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
+from memory_tool.bootstrap_upkeep import ageing_of
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
 from memory_tool.index_jobs.background import BackgroundApplier
@@ -142,6 +143,10 @@ def _joined(
     parts = _Indexes(
         identity=identity, server=server, vector_index=vector_index, keyword_index=keyword_index
     )
+    background = _background(settings, given, truth=truth, indexes=parts)
+    ageing = None
+    if truth.ageing is not None and truth.figures is not None and background is not None:
+        ageing = ageing_of(truth.ageing, settings, figures=truth.figures, background=background)
     return Stores(
         records=truth.records,
         reader=truth.reader,
@@ -153,7 +158,8 @@ def _joined(
         figures=truth.figures,
         gaps=truth.gaps,
         exchange=truth.exchange,
-        background=_background(settings, given, truth=truth, indexes=parts),
+        background=background,
+        ageing=ageing,
         where={
             "records": truth.shown,
             "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),

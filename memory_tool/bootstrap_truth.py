@@ -20,6 +20,7 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
+from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
 from memory_tool.exchange_ports import Exchange
 from memory_tool.index_jobs.following import Following
@@ -61,6 +62,7 @@ class Truth:
     exchange: Exchange | None
     identity: str
     shown: str
+    ageing: AgeingStores | None = None
 
 
 def postgres_truth(
@@ -83,21 +85,24 @@ def postgres_truth(
     for pool in (app, worker):
         pool.open()
         opened.callback(pool.close)
-    records, log = PostgresRecordStore(app), PostgresChangeLog(worker)
+    ageing = ageing_stores(settings, app=app, worker=worker)
+    records, log = PostgresRecordStore(app, ageing.archive), PostgresChangeLog(worker)
     return Truth(
         records=records,
         reader=PostgresRecordReader(app, records),
         spaces=records,
-        following=_following(settings, log, pool=worker),
+        following=_following(settings, log, ageing=ageing),
         figures=PostgresChangeFigures(worker),
         gaps=log,
         exchange=PostgresExchange(app, worker),
         identity=log.identity(),
         shown=database.shown,
+        ageing=ageing,
     )
 
 
-def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Following:
+def _following(settings: Settings, log: ChangeLog, *, ageing: AgeingStores) -> Following:
+    pool = ageing.worker
     holder, seconds, upkeep = process_name(), settings.lease_seconds, PostgresUpkeep(pool)
     forget = Duty(
         kind="receipts", target=STORE, every="hour", run=lambda _go_on: upkeep.forget_old()
@@ -107,7 +112,7 @@ def _following(settings: Settings, log: ChangeLog, *, pool: PostgresPool) -> Fol
         jobs=PostgresJobs(pool, holder=holder, seconds=seconds),
         registry=upkeep,
         lease_of=lambda name: PostgresLease(pool, name=name, holder=holder, seconds=seconds),
-        duties=(forget,),
+        duties=(forget, *forgetting_duties(ageing, settings)),
     )
 
 

@@ -85,6 +85,14 @@ class Settings:
         hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own.
         hnsw_ef_construction: Effort of building a graph.
         within_ids: Most ids that a filter hands to the arms as a set.
+        hot_days: Days since a memory was made, changed or used until the keyword index lets go of
+            it; its words are then looked for in PostgreSQL.
+        warm_days: Days until its text goes to the archive and a summary stays.
+        archive_dir: Folder of the archive, which every process of the store has to reach; empty
+            means `archive` in the data folder, and with a database_url that nothing is archived:
+            other hosts could not read it.
+        purge_hours: Hours until a deleted memory's row is removed for good: longer than an index is
+            kept to go back to.
         threshold: Least calibrated similarity of a hit that no keyword found.
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
@@ -135,6 +143,10 @@ class Settings:
     hnsw_min_rows: int = 10_000
     hnsw_ef_construction: int = 200
     within_ids: int = 20_000
+    hot_days: float = 7.0
+    warm_days: float = 30.0
+    archive_dir: str = ""
+    purge_hours: float = 48.0
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
@@ -151,6 +163,9 @@ class Settings:
         _check_positive(self)
         if self.chunk_overlap >= self.chunk_tokens:
             message = "chunk_overlap must be smaller than chunk_tokens"
+            raise SettingsError(message)
+        if self.warm_days < self.hot_days:
+            message = "warm_days must not be smaller than hot_days: both count from the last use"
             raise SettingsError(message)
         _check_elasticsearch(self)
         if self.http_port > _PORT_MAX:
@@ -169,6 +184,17 @@ class Settings:
             except (ZoneInfoNotFoundError, ValueError) as error:
                 message = f"tz: {self.tz!r} is no known time zone"
                 raise SettingsError(message) from error
+
+    @property
+    def archives(self) -> bool:
+        """Whether texts go to an archive at all."""
+        return bool(self.archive_dir) or not self.database_url
+
+    @property
+    def archive_folder(self) -> Path:
+        """Where the archive lies."""
+        named = Path(self.archive_dir).expanduser() if self.archive_dir else None
+        return named.absolute() if named else self.data_dir / "archive"
 
 
 _PORT_MAX: Final = 65_535

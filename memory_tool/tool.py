@@ -35,6 +35,7 @@ from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
 from memory_tool.settling import Rank
+from memory_tool.use_counts import UseCounts
 from memory_tool.validation import check_query, check_space, checked_id, memory_type_of
 from memory_tool.write_changes import Arrival, Decide
 from memory_tool.write_path import raise_if_failed
@@ -84,6 +85,7 @@ class MemoryTool:
         self._queue = WriteQueue(
             self._write.store, items=settings.group_items, seconds=settings.group_seconds
         )
+        self._use = UseCounts(stores.ageing.use if stores.ageing else None)
         self._queue_failure: Exception | None = None
         self._closed = False
 
@@ -215,14 +217,21 @@ class MemoryTool:
     def search(self, query: Query, rank: Rank) -> Answer:
         """See :meth:`memory_tool.read_path.ReadPath.search`."""
         self._check_open()
-        return self._read.search(query, rank)
+        answer = self._read.search(query, rank)
+        self._use.note((found.hit.outline.ns_id, found.memory.id) for found in answer.found)
+        return answer
 
     def fetch(self, scope: Scope, memory_id: MemoryId) -> StoredRow:
-        """One memory.
+        """One memory; that is counted as a use of it.
 
         Raises:
             NotFound: There is none with this id in the scope.
         """
+        row = self._row(scope, memory_id)
+        self._use.note([(row.ns_id, row.memory.id)])
+        return row
+
+    def _row(self, scope: Scope, memory_id: MemoryId) -> StoredRow:
         known = checked_id(memory_id)
         row = self._reader.fetch(scope, [known]).get(known)
         if row is None:
@@ -254,7 +263,7 @@ class MemoryTool:
         idempotency_key: str | None = None,
     ) -> WriteResult:
         """Change one memory; see :meth:`memory_tool.write_path.WritePath.revise`."""
-        found = self.fetch(scope, memory_id).memory
+        found = self._row(scope, memory_id).memory
         return self._write.revise(
             found.namespace,
             found.id,
@@ -332,6 +341,7 @@ class MemoryTool:
             return
         self._closed = True
         self._queue.close()
+        self._use.close()
         if self._stores.background is not None:
             self._stores.background.close()
         self._executor.shutdown()

@@ -16,6 +16,7 @@ from memory_manage.interfaces import (
     cli_memories,
     cli_rebuild,
     cli_serve,
+    cli_tiers,
     cli_upkeep,
     cli_worker,
 )
@@ -42,6 +43,7 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "tiers": cli_tiers.tiers,
     "serve": cli_serve.serve,
     "backup": cli_backup.backup,
     "restore": cli_backup.restore,
