@@ -30,6 +30,7 @@ class Moment:
 
     Attributes:
         pointers: The published generation of each target.
+        archives: The files of the archive that rows name, with their SHA-256 in hex.
     """
 
     store: str
@@ -39,6 +40,7 @@ class Moment:
     sequences: Mapping[str, int]
     tables: tuple[TableShape, ...]
     pointers: Mapping[str, Pointer]
+    archives: Mapping[str, str]
 
 
 class Dump(Protocol):
@@ -129,6 +131,15 @@ class SavedBackup(Protocol):
 
     def path(self, file: SavedFile) -> Path:
         """Where a file lies."""
+        ...
+
+    def put(self, file: SavedFile, place: Path) -> None:
+        """Put a file where it belongs, durably, unless it is there already.
+
+        Raises:
+            Corrupt: Another one is in its place.
+            Unavailable: The disk is full or refuses.
+        """
         ...
 
 

@@ -105,6 +105,7 @@ def _beside(settings: Settings, pool: PostgresPool, *, with_indexes: bool) -> Be
     return Beside(
         folder=identity,
         ledger=settings.erase_ledger,
+        archive=settings.archive_folder,
         indexes=tuple(_indexes(settings, pool, identity=identity)) if with_indexes else (),
     )
 

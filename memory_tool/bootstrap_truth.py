@@ -94,7 +94,7 @@ def postgres_truth(
         following=_following(settings, log, ageing=ageing),
         figures=PostgresChangeFigures(worker),
         gaps=log,
-        exchange=PostgresExchange(app, worker),
+        exchange=PostgresExchange(app, worker, records=records),
         identity=log.identity(),
         shown=database.shown,
         ageing=ageing,

@@ -165,6 +165,29 @@ class FolderBackup(SavedBackup):
         """See :meth:`memory_tool.backup_ports.SavedBackup.path`."""
         return self._folder / file.name
 
+    def put(self, file: SavedFile, place: Path) -> None:
+        """See :meth:`memory_tool.backup_ports.SavedBackup.put`."""
+        if place.exists():
+            if _print_of(place, file.name) != file:
+                message = f"{place} is there and is not what the backup has under this name"
+                raise Corrupt(message)
+            return
+        draft = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(4)}")
+        try:
+            with _written():
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with (
+                    _readable(self.path(file)) as old,
+                    os.fdopen(os.open(draft, _FLAGS, 0o600), "wb") as new,
+                ):
+                    shutil.copyfileobj(old, new, _BLOCK)
+                    new.flush()
+                    os.fsync(new.fileno())
+                draft.rename(place)
+                _force(place.parent)
+        finally:
+            draft.unlink(missing_ok=True)
+
     def verify(self, read: Callable[[int], None]) -> None:
         """See :meth:`memory_tool.backup_ports.SavedBackup.verify`."""
         expected = {MANIFEST, *(file.name for file in self._manifest.all_files)}

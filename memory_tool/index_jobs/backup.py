@@ -1,6 +1,6 @@
 """A store saved as a folder, and a folder turned into a store again."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,11 @@ from memory_tool.backup_ports import (
     TableShape,
 )
 from memory_tool.erase_ledger import Erasure, append_ledger, ledger_line, parse_ledger, read_ledger
+from memory_tool.errors import Corrupt
 from memory_tool.log import logger
+
+ARCHIVES: Final = "archives/"
+"""Where the files of the archive lie within a backup."""
 
 LEDGER: Final = "erase-ledger.jsonl"
 """The erase ledger within a backup."""
@@ -51,11 +55,13 @@ class Beside:
     Attributes:
         folder: Identity of the data folder.
         ledger: The file of the erase ledger.
+        archive: The folder of the archive.
         indexes: The indexes whose files may be saved.
     """
 
     folder: str
     ledger: Path
+    archive: Path
     indexes: Sequence[IndexFiles] = ()
 
 
@@ -83,6 +89,8 @@ def back_up(
     files = list(_saved_indexes(draft, beside.indexes))
     with source.dump() as dump:
         moment = dump.moment
+        # First of all: a file that is written anew stays for a while under its old name.
+        files.extend(_saved_archives(draft, moment.archives, folder=beside.archive))
         steps.begin(sum(table.size for table in moment.tables))
         files.append(draft.note(README, _EXPLAINED.encode()))
         # After the moment began: what is erased meanwhile is in the file at least.
@@ -109,6 +117,17 @@ def _saved_indexes(draft: BackupDraft, indexes: Sequence[IndexFiles]) -> Iterato
         with index.published() as files:
             for name, path in files.items():
                 yield draft.link(name, path)
+
+
+def _saved_archives(
+    draft: BackupDraft, archives: Mapping[str, str], *, folder: Path
+) -> Iterator[SavedFile]:
+    for name, sha256 in sorted(archives.items()):
+        file = draft.link(f"{ARCHIVES}{name}", folder / name)
+        if file.sha256 != sha256:
+            message = f"the archive file {name} is damaged"
+            raise Corrupt(message, command="threefold tiers")
+        yield file
 
 
 def _saved(dump: Dump, draft: BackupDraft, *, table: TableShape, steps: Steps) -> SavedTable:
@@ -157,6 +176,9 @@ def restore(
     def put_files_back() -> None:
         if missing := [one for one in saved if one not in known]:
             append_ledger(beside.ledger, missing)
+        for file in manifest.files:
+            if file.name.startswith(ARCHIVES):
+                backup.put(file, beside.archive / file.name.removeprefix(ARCHIVES))
         # Behind or foreign for as long as this isn't committed: both are noticed and harmless.
         if manifest.folder == beside.folder:
             for index in beside.indexes:

@@ -29,6 +29,10 @@ FROM threefold.store_meta s
 -- The published generation of each target.
 SELECT target, generation, locator, mark FROM threefold.index_target WHERE generation > 0
 
+-- name: dump_archives
+-- The files of the archive that rows name.
+SELECT DISTINCT name, sha256 FROM threefold.archive_file WHERE gone_since IS NULL
+
 -- name: walls
 -- Tables whose wall keeps the owner out too.
 SELECT relname FROM pg_class
