@@ -6,11 +6,11 @@ from typing import Final
 
 from memory_tool.adapters.tantivy_control import read_all_clocks, read_stamp
 from memory_tool.adapters.tantivy_copies import (
-    copy_index,
     keep_copy,
     kept_folder,
     kept_numbers,
     remove_copies,
+    return_to,
 )
 from memory_tool.adapters.tantivy_folder import (
     BUILDING,
@@ -18,7 +18,6 @@ from memory_tool.adapters.tantivy_folder import (
     Opened,
     TantivyFolder,
     named,
-    next_number,
     opened_at,
     reading,
     remove_unnamed,
@@ -130,11 +129,7 @@ class TantivyRenewal(Renewal, WayBack):
         with reading("the clocks can't be read"):
             clocks = read_all_clocks(opened.searcher, stamp)
         self._catalogue.go_back(self._target, clocks)
-        copy = self._path / str(next_number(self._path))
-        copy_index(source, copy)
-        with writing():
-            write_durably(self._path / CURRENT, copy.name)
-            remove_unnamed(self._path)
+        return_to(self._path, source)
 
     def _mark(self, opened: Opened | None) -> str | None:
         stamp = read_stamp(opened.searcher, self._tokeniser) if opened else None
