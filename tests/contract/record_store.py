@@ -10,14 +10,13 @@ import pytest
 
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces
 from memory_tool.model import EmbeddingSpace, NewMemory, OnDuplicate, Patch, State, Status
-from memory_tool.port_values import Attached, Commit, Existing, Lookup, Opening, WritePlan
-from memory_tool.prepare import adopted
+from memory_tool.port_values import Commit, Existing, Lookup, Opening, WritePlan
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.normalise import content_hash
-from memory_tool.write_changes import Kept, Remove, Revise
+from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import Truth, present
-from tests.factories import ANNA, BEN, NOON, chunk_of, commit_of, memory_of, new_id, put
+from tests.factories import ANNA, BEN, NOON, chunk_of, commit_of, new_id, put
 
 THREADS = 8
 
@@ -131,26 +130,6 @@ class RecordStoreContract:
             answers = set(pool.map(write, range(THREADS)))
         assert len(answers) == 1
         assert truth.clock() == 2
-
-    def test_what_was_kept_elsewhere_comes_with_its_versions(self, truth: Truth) -> None:
-        """An import is no loss of history; the oldest versions beyond ten go, as they do here."""
-        current = replace(memory_of("tea is black"), version=14)
-        versions = tuple(
-            replace(current, content=f"tea {number}", version=number, metadata={"n": number})
-            for number in range(1, 14)
-        )
-        kept = Kept(
-            memory_id=current.id,
-            created_at=NOON,
-            updated_at=NOON,
-            version=14,
-            attached=Attached(versions=versions),
-        )
-        (result,) = truth.write(adopted(put(current.content), kept))
-        assert (result.status, result.id, result.version) == (Status.ADDED, current.id, 14)
-        history = truth.reader.history(Scope.of(ANNA), current.id)
-        assert history == (*versions[-10:], truth.fetched(current.id))
-        assert truth.fetched(current.id) == replace(current, content="tea is black")
 
     def test_an_answer_without_changes_is_remembered_too(self, truth: Truth) -> None:
         """Otherwise its repetition could do something else."""
