@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from memory_tool.backup_manifest import BackupManifest, SavedFile, SavedTable, SchemaStep
-from memory_tool.erase_ledger import Erasure
+from memory_tool.erase_values import LedgerLine
 from memory_tool.port_values import Pointer
 
 
@@ -30,6 +30,7 @@ class Moment:
 
     Attributes:
         pointers: The published generation of each target.
+        archives: The files of the archive that rows name, with their SHA-256 in hex.
     """
 
     store: str
@@ -39,6 +40,7 @@ class Moment:
     sequences: Mapping[str, int]
     tables: tuple[TableShape, ...]
     pointers: Mapping[str, Pointer]
+    archives: Mapping[str, str]
 
 
 class Dump(Protocol):
@@ -127,8 +129,17 @@ class SavedBackup(Protocol):
         """
         ...
 
-    def path(self, file: SavedFile) -> Path:
+    def path_of(self, name: str) -> Path:
         """Where a file lies."""
+        ...
+
+    def put(self, file: SavedFile, place: Path) -> None:
+        """Put a file where it belongs, durably, unless it is there already.
+
+        Raises:
+            Corrupt: Another one is in its place.
+            Unavailable: The disk is full or refuses.
+        """
         ...
 
 
@@ -144,7 +155,7 @@ class RestoreWish:
     """
 
     replace: bool
-    erased: Sequence[Erasure]
+    erased: Sequence[LedgerLine]
     before_commit: Callable[[], None]
     written: Callable[[int], None]
 

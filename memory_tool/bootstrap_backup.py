@@ -1,23 +1,29 @@
 """The composition root of backups: settings and a folder in, a backup or a restored store out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memory_tool.adapters.backup_folder import FolderBackup, backup_draft
 from memory_tool.adapters.faiss_saved import FaissFiles
+from memory_tool.adapters.faiss_spaces import space_folder
 from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.adapters.postgres_backup import PostgresBackupSource
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_restore import PostgresRestoreTarget
+from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.backup_manifest import BackupManifest
 from memory_tool.backup_ports import IndexFiles, Restored
+from memory_tool.bootstrap_erase import ledger_of
+from memory_tool.bootstrap_indexes import faiss_name
 from memory_tool.bootstrap_truth import Database, database_of
 from memory_tool.index_jobs.backup import QUIET, Beside, Steps, back_up, restore
 from memory_tool.log import stay_quiet_by_default
+from memory_tool.port_values import Pointer
 from memory_tool.settings import Settings
+from memory_tool.space_values import FIRST_SPACE
 
 OnProgress = Callable[[str], None]
 
@@ -41,7 +47,9 @@ def make_backup(
         _database(settings, on_progress) as database,
         _worker(settings, database) as pool,
     ):
-        beside = _beside(settings, pool, with_indexes=with_indexes)
+        beside = _beside(
+            settings, pool, store=PostgresChangeLog(pool).identity(), with_indexes=with_indexes
+        )
         return back_up(PostgresBackupSource(pool), draft, beside=beside, steps=steps)
 
 
@@ -73,7 +81,7 @@ def restore_backup(
         _database(settings, on_progress) as database,
         _worker(settings, database) as pool,
     ):
-        beside = _beside(settings, pool, with_indexes=True)
+        beside = _beside(settings, pool, store=backup.manifest.store, with_indexes=True)
         target = PostgresRestoreTarget(database.owner)
         return restore(target, backup, beside=beside, replace=replace, steps=steps)
 
@@ -100,24 +108,36 @@ def _worker(settings: Settings, database: Database) -> Iterator[PostgresPool]:
         pool.close()
 
 
-def _beside(settings: Settings, pool: PostgresPool, *, with_indexes: bool) -> Beside:
-    identity = open_folder(settings.data_dir)
+def _beside(settings: Settings, pool: PostgresPool, *, store: str, with_indexes: bool) -> Beside:
+    folder = open_folder(settings.data_dir)
     return Beside(
-        folder=identity,
-        ledger=settings.erase_ledger,
-        indexes=tuple(_indexes(settings, pool, identity=identity)) if with_indexes else (),
+        folder=folder,
+        ledger=ledger_of(settings),
+        archive=settings.archive_folder,
+        indexes=_indexes(settings, pool, store=store, folder=folder) if with_indexes else (),
     )
 
 
-def _indexes(settings: Settings, pool: PostgresPool, *, identity: str) -> Iterator[IndexFiles]:
+def _indexes(
+    settings: Settings, pool: PostgresPool, *, store: str, folder: str
+) -> tuple[IndexFiles, ...]:
     """The indexes in the data folder; those on a server are rebuilt from the truth."""
+    found: list[IndexFiles] = []
     if settings.vector_backend == "faiss":
-        log = PostgresChangeLog(pool)
-        yield FaissFiles(
-            settings.data_dir / "vectors", pointer=lambda: log.pointer(f"faiss:{identity}")
+        root, log = settings.data_dir / "vectors", PostgresChangeLog(pool)
+
+        def pointers() -> Mapping[int, Pointer]:
+            numbers = [one.number for one in PostgresSpaces(pool).spaces()] or [FIRST_SPACE]
+            named = {number: faiss_name(store, folder, space=number) for number in numbers}
+            read = {number: log.pointer(name) for number, name in named.items()}
+            return {number: pointer for number, pointer in read.items() if pointer}
+
+        found.append(
+            FaissFiles(lambda number: space_folder(root, store, space=number), pointers=pointers)
         )
     if not settings.elasticsearch_url:
         from memory_tool.adapters.tantivy_saved import TantivyFiles  # noqa: PLC0415 - extra `local`
 
         lease = FolderLease(settings.data_dir)
-        yield TantivyFiles(settings.data_dir / "keywords", lease=lease)
+        found.append(TantivyFiles(settings.data_dir / "keywords", lease=lease))
+    return tuple(found)

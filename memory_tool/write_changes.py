@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from memory_tool.model import (
+    ArchivePlace,
     Chunk,
     Memory,
     MemoryId,
@@ -14,10 +15,11 @@ from memory_tool.model import (
     Patch,
     State,
     StoredRow,
+    Tier,
     Vector,
     WriteDecision,
 )
-from memory_tool.port_values import Attached
+from memory_tool.port_values import Attached, ChunkWords
 
 Decide: TypeAlias = Callable[[NewMemory, Sequence[StoredRow]], WriteDecision]
 """The brain's rule for one new memory, given the live rows with its key or its text."""
@@ -117,6 +119,31 @@ class Complete:
     chunks: tuple[Chunk, ...]
 
 
-Change: TypeAlias = Put | Revise | Remove | Complete
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A memory goes to another tier, if it still is as it was read: with the number ``nseq``.
+
+    Attributes:
+        summary: Stands for the text in the cold tier; ``None`` where the text stays, or returns.
+        tokens: Those of the summary, for each chunk.
+        archive: Where the whole text is kept, in the cold tier.
+    """
+
+    memory_id: MemoryId
+    tier: Tier
+    nseq: int
+    summary: str | None = None
+    tokens: tuple[ChunkWords, ...] = ()
+    archive: ArchivePlace | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retire:
+    """A memory that expired is deleted, unless it was given more time."""
+
+    memory_id: MemoryId
+
+
+Change: TypeAlias = Put | Revise | Remove | Complete | Move | Retire
 Extra: TypeAlias = Callable[[Memory], str]
 """Tokens of what stands beside the text of a memory: tags, source path, metadata strings."""

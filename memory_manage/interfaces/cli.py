@@ -11,11 +11,15 @@ import typer
 
 from memory_manage.interfaces import (
     cli_backup,
+    cli_check,
     cli_demo,
+    cli_erase,
     cli_exchange,
     cli_memories,
     cli_rebuild,
+    cli_reembed,
     cli_serve,
+    cli_tiers,
     cli_upkeep,
     cli_worker,
 )
@@ -42,6 +46,10 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "reembed": cli_reembed.reembed,
+    "tiers": cli_tiers.tiers,
+    "erase": cli_erase.erase,
+    "check": cli_check.check,
     "serve": cli_serve.serve,
     "backup": cli_backup.backup,
     "restore": cli_backup.restore,

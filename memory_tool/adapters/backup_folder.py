@@ -161,9 +161,32 @@ class FolderBackup(SavedBackup):
         """See :attr:`memory_tool.backup_ports.SavedBackup.manifest`."""
         return self._manifest
 
-    def path(self, file: SavedFile) -> Path:
-        """See :meth:`memory_tool.backup_ports.SavedBackup.path`."""
-        return self._folder / file.name
+    def path_of(self, name: str) -> Path:
+        """See :meth:`memory_tool.backup_ports.SavedBackup.path_of`."""
+        return self._folder / name
+
+    def put(self, file: SavedFile, place: Path) -> None:
+        """See :meth:`memory_tool.backup_ports.SavedBackup.put`."""
+        if place.exists():
+            if _print_of(place, file.name) != file:
+                message = f"{place} is there and is not what the backup has under this name"
+                raise Corrupt(message)
+            return
+        draft = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(4)}")
+        try:
+            with _written():
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with (
+                    _readable(self.path_of(file.name)) as old,
+                    os.fdopen(os.open(draft, _FLAGS, 0o600), "wb") as new,
+                ):
+                    shutil.copyfileobj(old, new, _BLOCK)
+                    new.flush()
+                    os.fsync(new.fileno())
+                draft.rename(place)
+                _force(place.parent)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def verify(self, read: Callable[[int], None]) -> None:
         """See :meth:`memory_tool.backup_ports.SavedBackup.verify`."""
@@ -182,7 +205,7 @@ class FolderBackup(SavedBackup):
                 message = f"{table.file.name} has {lines - 1} rows, not {table.rows}"
                 raise Corrupt(message)
         for file in self._manifest.files:
-            if _print_of(self.path(file), file.name) != file:
+            if _print_of(self.path_of(file.name), file.name) != file:
                 raise _damaged(file)
             read(file.length)
 
@@ -190,7 +213,7 @@ class FolderBackup(SavedBackup):
         """See :meth:`memory_tool.backup_ports.SavedBackup.rows`."""
         file, digest, length = table.file, hashlib.sha256(), 0
         expander = zstandard.ZstdDecompressor().decompressobj()
-        with _readable(self.path(file)) as raw:
+        with _readable(self.path_of(file.name)) as raw:
             while block := raw.read(_BLOCK):
                 digest.update(block)
                 length += len(block)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from memory_tool.adapters.postgres_rows import json_text, row_image
+from memory_tool.adapters.postgres_rows import id_array, json_text, row_image
 from memory_tool.model import Memory, State, StoredRow
 from memory_tool.port_values import Attached, RowChange
 from memory_tool.text.normalise import content_hash
@@ -18,6 +18,7 @@ def attached_steps(ns_id: int, changes: Sequence[RowChange], *, versions: int) -
     adopted = [(change.row, change.attached) for change in changes if change.attached is not None]
     if not adopted:
         return
+    yield "note_arrival", {"ns_id": ns_id, "ids": id_array(row.memory.id for row, _ in adopted)}
     images = [
         image for row, beside in adopted for image in _version_images(row, beside, kept=versions)
     ]

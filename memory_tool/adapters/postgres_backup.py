@@ -56,6 +56,7 @@ class PostgresDump(Dump):
         store, made_at, memories = cast("tuple[str, Any, int]", record)
         numbers = connection.execute(statement("sequence_numbers")).fetchall()
         pointers = connection.execute(statement("dump_pointers")).fetchall()
+        archives = connection.execute(statement("dump_archives")).fetchall()
         self._moment = Moment(
             store=store,
             made_at=made_at,
@@ -72,6 +73,7 @@ class PostgresDump(Dump):
                     "list[tuple[str, int, str, str]]", pointers
                 )
             },
+            archives=dict(cast("list[tuple[str, str]]", archives)),
         )
 
     @property

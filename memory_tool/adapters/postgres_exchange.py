@@ -2,12 +2,19 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, cast
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore, namespace_parameters
-from memory_tool.adapters.postgres_rows import Record, json_text, memory_of_image, row_of_image
+from memory_tool.adapters.postgres_rows import (
+    Image,
+    Record,
+    json_text,
+    memory_of_image,
+    row_of_image,
+)
 from memory_tool.adapters.postgres_snapshot import name_namespaces
 from memory_tool.exchange_ports import Exchange, ExportedChunk, ExportedMemory, TreeNode
 from memory_tool.port_values import Attached
@@ -24,10 +31,12 @@ class PostgresExchange(Exchange):
     namespaces there are only the worker's may ask.
     """
 
-    def __init__(self, app: PostgresPool, worker: PostgresPool) -> None:
+    def __init__(
+        self, app: PostgresPool, worker: PostgresPool, *, records: PostgresRecordStore
+    ) -> None:
         self._app = app
         self._worker = worker
-        self._records = PostgresRecordStore(app)
+        self._records = records
 
     def identity(self) -> str:
         """See :meth:`memory_tool.exchange_ports.Exchange.identity`."""
@@ -62,7 +71,7 @@ class PostgresExchange(Exchange):
                 cursor.execute(
                     statement("exported_memories"), {"ns_id": ns_id, "with_vectors": with_vectors}
                 )
-                yield (_exported(record, {ns_id: namespace}) for record in cursor)
+                yield (self._exported(record, {ns_id: namespace}) for record in cursor)
             connection.execute("COMMIT")
 
     def tree(self, namespace: Namespace) -> tuple[TreeNode, ...]:
@@ -90,6 +99,21 @@ class PostgresExchange(Exchange):
                 parent = None if node.parent is None else numbers[node.parent]
                 numbers.append(_put_node(connection, node, ns_id=ns_id, parent=parent))
 
+    def _exported(self, record: Record, namespaces: Mapping[int, Namespace]) -> ExportedMemory:
+        image, kept, relations, reviews, chunks, space = record
+        # Of a cold memory the archive has the text, and the versions before it.
+        loaded = self._records.whole.loaded(row_of_image(image, namespaces))
+        archived = (cast("Image", version["image"]) for version in loaded.versions)
+        versions = (memory_of_image(one, namespaces) for one in chain(archived, kept))
+        return ExportedMemory(
+            row=loaded.row,
+            chunks=tuple(ExportedChunk(**chunk) for chunk in chunks),
+            attached=Attached(
+                versions=tuple(versions), relations=tuple(relations), reviews=tuple(reviews)
+            ),
+            space=space,
+        )
+
     def _number(self, namespace: Namespace) -> int | None:
         found = self._records.view(Scope.of(namespace, exact=True), ()).namespaces
         return found[0].ns_id if found else None
@@ -103,17 +127,3 @@ def _put_node(connection: Connection, node: TreeNode, *, ns_id: int, parent: int
         "properties": json_text(node.properties),
     }
     return cast("tuple[int]", connection.execute(statement("put_node"), values).fetchone())[0]
-
-
-def _exported(record: Record, namespaces: Mapping[int, Namespace]) -> ExportedMemory:
-    image, versions, relations, reviews, chunks, space = record
-    return ExportedMemory(
-        row=row_of_image(image, namespaces),
-        chunks=tuple(ExportedChunk(**chunk) for chunk in chunks),
-        attached=Attached(
-            versions=tuple(memory_of_image(one, namespaces) for one in versions),
-            relations=tuple(relations),
-            reviews=tuple(reviews),
-        ),
-        space=space,
-    )

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from memory_tool.adapters.postgres_backup import NOT_SAVED, column_list, stored_tables
 from memory_tool.adapters.postgres_connection import PATIENCE, Connection, translated
-from memory_tool.adapters.postgres_erasure import erase_again
+from memory_tool.adapters.postgres_erase import carry_out
 from memory_tool.adapters.postgres_migrations import (
     Migration,
     check_history,
@@ -104,7 +104,7 @@ def _restored(connection: Connection, backup: SavedBackup, *, wish: RestoreWish)
     run_migrations(connection, later)
     connection.execute(statement("forget_switch"))
     walls = _lift_walls(connection)
-    erased = erase_again(connection, wish.erased)
+    erased = carry_out(connection, wish.erased)["memories"]
     record = connection.execute(statement("dump_moment")).fetchone()
     _raise_walls(connection, walls)
     connection.execute(sql.SQL("ANALYZE {}").format(_qualified(_names(connection))))

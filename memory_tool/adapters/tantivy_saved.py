@@ -1,4 +1,4 @@
-"""The newest commit of a keyword index as files of a backup, and back."""
+"""What a keyword index holds as files of a backup, and back."""
 
 import contextlib
 import secrets
@@ -7,19 +7,28 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from memory_tool.adapters.tantivy_folder import TantivyFolder, writing
+from memory_tool.adapters.tantivy_copies import copy_index
+from memory_tool.adapters.tantivy_folder import (
+    CURRENT,
+    named,
+    next_number,
+    opened_at,
+    remove_unnamed,
+    write_durably,
+    writing,
+)
 from memory_tool.backup_ports import IndexFiles, SavedBackup
 from memory_tool.job_ports import Lease
 
-_PLACE: Final = "indexes/keywords"
+_PLACE: Final = "indexes/keywords/"
 
 
 class TantivyFiles(IndexFiles):
     """See :class:`memory_tool.backup_ports.IndexFiles`."""
 
     def __init__(self, root: Path, *, lease: Lease) -> None:
+        """Tell where the index lies, and whose right it is to write there."""
         self._root = root
-        self._folder = TantivyFolder(root)
         self._lease = lease
 
     @contextlib.contextmanager
@@ -28,11 +37,15 @@ class TantivyFiles(IndexFiles):
 
         A writer removes what it merged, so the files are held by further names.
         """
+        number = named(self._root / CURRENT)
+        if number is None:
+            yield {}
+            return
         held = self._root / f"held-{secrets.token_hex(8)}"
         try:
-            self._folder.hold_newest(held)
-            names = sorted(path.name for path in held.iterdir()) if held.exists() else []
-            yield {f"{_PLACE}/{name}": held / name for name in names}
+            copy_index(self._root / number, held)
+            opened_at(held)
+            yield {f"{_PLACE}{path.name}": path for path in sorted(held.iterdir())}
         finally:
             shutil.rmtree(held, ignore_errors=True)
 
@@ -41,12 +54,17 @@ class TantivyFiles(IndexFiles):
 
         Whoever applies to the folder goes on with what it has, and rebuilds it.
         """
-        saved = [file for file in backup.manifest.files if file.name.startswith(f"{_PLACE}/")]
+        saved = [file for file in backup.manifest.files if file.name.startswith(_PLACE)]
         if not saved or not self._lease.try_acquire():
             return False
         try:
             with writing():
-                self._folder.start_from([backup.path(file) for file in saved])
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                number = str(next_number(self._root))
+            copy_index(backup.path_of(saved[0].name).parent, self._root / number)
+            with writing():
+                write_durably(self._root / CURRENT, number)
+                remove_unnamed(self._root)
         finally:
             self._lease.release()
         return True

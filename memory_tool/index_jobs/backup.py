@@ -1,6 +1,6 @@
 """A store saved as a folder, and a folder turned into a store again."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,8 +17,14 @@ from memory_tool.backup_ports import (
     SavedBackup,
     TableShape,
 )
-from memory_tool.erase_ledger import Erasure, append_ledger, ledger_line, parse_ledger, read_ledger
+from memory_tool.erase_ledger import encoded_line, parsed_lines
+from memory_tool.erase_ports import EraseLedger
+from memory_tool.erase_values import LedgerLine
+from memory_tool.errors import Corrupt
 from memory_tool.log import logger
+
+ARCHIVES: Final = "archives/"
+"""Where the files of the archive lie within a backup."""
 
 LEDGER: Final = "erase-ledger.jsonl"
 """The erase ledger within a backup."""
@@ -50,12 +56,14 @@ class Beside:
 
     Attributes:
         folder: Identity of the data folder.
-        ledger: The file of the erase ledger.
+        ledger: The erase ledger.
+        archive: The folder of the archive.
         indexes: The indexes whose files may be saved.
     """
 
     folder: str
-    ledger: Path
+    ledger: EraseLedger
+    archive: Path
     indexes: Sequence[IndexFiles] = ()
 
 
@@ -83,11 +91,13 @@ def back_up(
     files = list(_saved_indexes(draft, beside.indexes))
     with source.dump() as dump:
         moment = dump.moment
+        # First of all: a file that is written anew stays for a while under its old name.
+        files.extend(_saved_archives(draft, moment.archives, folder=beside.archive))
         steps.begin(sum(table.size for table in moment.tables))
         files.append(draft.note(README, _EXPLAINED.encode()))
         # After the moment began: what is erased meanwhile is in the file at least.
-        erased = b"".join(map(ledger_line, read_ledger(beside.ledger)))
-        files.append(draft.note(LEDGER, erased))
+        lines = "".join(map(encoded_line, beside.ledger.lines()))
+        files.append(draft.note(LEDGER, lines.encode()))
         tables = tuple(_saved(dump, draft, table=table, steps=steps) for table in moment.tables)
     manifest = BackupManifest(
         store=moment.store,
@@ -109,6 +119,17 @@ def _saved_indexes(draft: BackupDraft, indexes: Sequence[IndexFiles]) -> Iterato
         with index.published() as files:
             for name, path in files.items():
                 yield draft.link(name, path)
+
+
+def _saved_archives(
+    draft: BackupDraft, archives: Mapping[str, str], *, folder: Path
+) -> Iterator[SavedFile]:
+    for name, sha256 in sorted(archives.items()):
+        file = draft.link(f"{ARCHIVES}{name}", folder / name)
+        if file.sha256 != sha256:
+            message = f"the archive file {name} is damaged"
+            raise Corrupt(message, command="threefold tiers")
+        yield file
 
 
 def _saved(dump: Dump, draft: BackupDraft, *, table: TableShape, steps: Steps) -> SavedTable:
@@ -152,11 +173,15 @@ def restore(
     manifest = backup.manifest
     steps.begin(manifest.length + sum(table.file.length for table in manifest.tables))
     backup.verify(steps.advance)
-    known, saved = read_ledger(beside.ledger), _saved_erasures(backup)
+    known = {line.name: line for line in beside.ledger.lines()}
+    missing = [line for line in _saved_lines(backup) if line.name not in known]
 
     def put_files_back() -> None:
-        if missing := [one for one in saved if one not in known]:
-            append_ledger(beside.ledger, missing)
+        if missing:
+            beside.ledger.append(missing)
+        for file in manifest.files:
+            if file.name.startswith(ARCHIVES):
+                backup.put(file, beside.archive / file.name.removeprefix(ARCHIVES))
         # Behind or foreign for as long as this isn't committed: both are noticed and harmless.
         if manifest.folder == beside.folder:
             for index in beside.indexes:
@@ -164,7 +189,8 @@ def restore(
 
     wish = RestoreWish(
         replace=replace,
-        erased=[one for one in (*known, *saved) if one.store in (None, manifest.store)],
+        # Numbers of namespaces mean something in their own store only.
+        erased=[line for line in (*known.values(), *missing) if line.store == manifest.store],
         before_commit=put_files_back,
         written=steps.advance,
     )
@@ -173,10 +199,9 @@ def restore(
     return restored
 
 
-def _saved_erasures(backup: SavedBackup) -> tuple[Erasure, ...]:
-    found = [file for file in backup.manifest.files if file.name == LEDGER]
-    return tuple(one for file in found for one in parse_ledger(_content(backup, file)))
-
-
-def _content(backup: SavedBackup, file: SavedFile) -> bytes:
-    return backup.path(file).read_bytes()
+def _saved_lines(backup: SavedBackup) -> tuple[LedgerLine, ...]:
+    """The erase ledger as it was at the moment of the backup."""
+    if all(file.name != LEDGER for file in backup.manifest.files):
+        return ()
+    text = backup.path_of(LEDGER).read_text(encoding="utf-8")
+    return parsed_lines(text, name=f"{LEDGER} of the backup")

@@ -1,6 +1,8 @@
 """A store saved and restored by the functions that the commands call."""
 
+import secrets
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +13,8 @@ from memory_tool.adapters.postgres_backup import NOT_SAVED
 from memory_tool.backup_manifest import BackupManifest
 from memory_tool.backup_ports import Restored
 from memory_tool.bootstrap_backup import make_backup, restore_backup
+from memory_tool.bootstrap_erase import ledger_of
+from memory_tool.erase_values import LedgerLine
 from memory_tool.settings import Settings, load_settings
 from tests.acceptance.opening import OwnStore
 from tests.services.postgres import Database
@@ -47,6 +51,19 @@ def manifest_in(folder: Path) -> BackupManifest:
 def restored(store: OwnStore, folder: Path, *, replace: bool = False) -> Restored:
     """Make the backup the content of the store."""
     return restore_backup(settings_of(store), folder, replace=replace)
+
+
+def order_to_erase(store: OwnStore, ns_id: int, *, memory_id: str | None, of: str) -> LedgerLine:
+    """A line that the erase ledger has beside the database, of a store with this identity."""
+    line = LedgerLine(
+        name=secrets.token_hex(16),
+        store=of,
+        ns_id=ns_id,
+        memory_id=memory_id,
+        at=datetime.now(UTC),
+    )
+    ledger_of(settings_of(store)).append([line])
+    return line
 
 
 def all_tables(database: Database) -> set[str]:

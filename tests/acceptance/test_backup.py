@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 
 import pytest
@@ -17,7 +16,7 @@ from memory_tool.adapters.postgres_restore import PostgresRestoreTarget
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.backup_ports import RestoreWish
 from memory_tool.bootstrap_backup import make_backup
-from memory_tool.erase_ledger import Erasure, append_ledger, read_ledger
+from memory_tool.bootstrap_erase import ledger_of
 from memory_tool.errors import Corrupt, InputError, Unavailable, WouldLose
 from tests.acceptance.asking import MODES, found, texts
 from tests.acceptance.backups import (
@@ -25,6 +24,7 @@ from tests.acceptance.backups import (
     content,
     fill_empty_tables,
     manifest_in,
+    order_to_erase,
     restored,
     saved,
     settings_of,
@@ -204,8 +204,8 @@ def test_what_was_erased_stays_erased(own_store: OwnStore, memory: MemoryManage)
     """The ledger lies outside the database, so that a restore can't bring anything back."""
     folder = saved(own_store)
     kept, erased = memory.get_all(user_id="u").results[:2]
-    line = Erasure(ns_id=number_of(memory, "u"), memory_id=erased.id, at=datetime.now(UTC))
-    append_ledger(settings_of(own_store).erase_ledger, [line])
+    store = manifest_in(folder).store
+    line = order_to_erase(own_store, number_of(memory, "u"), memory_id=erased.id, of=store)
     assert restored(own_store, folder).erased == 1
     for _ in range(2):
         left = set(FACTS) - {erased.memory}
@@ -215,7 +215,7 @@ def test_what_was_erased_stays_erased(own_store: OwnStore, memory: MemoryManage)
     assert memory.delete(erased.id, user_id="u").status == "already_deleted"
     assert memory.get(kept.id, user_id="u").memory == kept.memory
     restored(own_store, saved(own_store, "after"), replace=True)
-    assert read_ledger(settings_of(own_store).erase_ledger) == (line,)
+    assert ledger_of(settings_of(own_store)).lines() == (line,)
 
 
 def test_a_whole_namespace_stays_erased_on_a_new_machine(
@@ -223,17 +223,16 @@ def test_a_whole_namespace_stays_erased_on_a_new_machine(
 ) -> None:
     """The ledger comes along in the backup; lines of another store mean other namespaces."""
     memory.add("somebody else's fact", user_id="other")
-    ledger = settings_of(own_store).erase_ledger
-    now, store = datetime.now(UTC), manifest_in(saved(own_store, "first")).store
-    line = Erasure(ns_id=number_of(memory, "u"), memory_id=None, at=now, store=store)
-    strange = Erasure(ns_id=number_of(memory, "other"), memory_id=None, at=now, store="0" * 32)
-    append_ledger(ledger, [line, strange])
+    ledger = ledger_of(settings_of(own_store))
+    store = manifest_in(saved(own_store, "first")).store
+    line = order_to_erase(own_store, number_of(memory, "u"), memory_id=None, of=store)
+    strange = order_to_erase(own_store, number_of(memory, "other"), memory_id=None, of="0" * 32)
     folder = saved(own_store)
-    ledger.unlink()
+    ledger.path.unlink()
     assert restored(own_store, folder).erased == len(FACTS)
     assert texts(memory.get_all(user_id="u")) == []
     assert texts(memory.get_all(user_id="other")) == ["somebody else's fact"]
-    assert read_ledger(ledger) == (line, strange)
+    assert ledger.lines() == (line, strange)
     with database.admin() as connection:
         kept = connection.execute(
             "SELECT count(*) FROM threefold.chunk WHERE ns_id = %s", [line.ns_id]

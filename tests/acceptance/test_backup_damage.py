@@ -208,7 +208,7 @@ def test_saved_indexes_spare_a_rebuild(filled: OwnStore) -> None:
     """A lost folder of indexes is whole again without anybody applying."""
     backup = saved(filled, with_indexes=True)
     assert {file.name.split("/")[1] for file in manifest_in(backup).files if "/" in file.name} == {
-        "vectors",
+        "vectors-1",
         "keywords",
     }
     filled.lose_indexes()

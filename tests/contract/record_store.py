@@ -9,15 +9,14 @@ from datetime import timedelta
 import pytest
 
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces
-from memory_tool.model import NewMemory, OnDuplicate, Patch, State, Status
-from memory_tool.port_values import Attached, Commit, Existing, Lookup, Opening, WritePlan
-from memory_tool.prepare import adopted
+from memory_tool.model import EmbeddingSpace, NewMemory, OnDuplicate, Patch, State, Status
+from memory_tool.port_values import Commit, Existing, Lookup, Opening, WritePlan
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.normalise import content_hash
-from memory_tool.write_changes import Kept, Remove, Revise
+from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import Truth, present
-from tests.factories import ANNA, BEN, NOON, chunk_of, commit_of, memory_of, new_id, put
+from tests.factories import ANNA, BEN, NOON, chunk_of, commit_of, new_id, put
 
 THREADS = 8
 
@@ -31,6 +30,20 @@ class RecordStoreContract:
     def truth(self) -> Truth:
         """An empty truth."""
         raise NotImplementedError
+
+    # ── Vectors of one space ──
+
+    def test_vectors_of_another_space_are_not_stored(self, truth: Truth) -> None:
+        """A writer that has not heard of a change of model must not mix two of them."""
+        space = truth.spaces.record_space(EmbeddingSpace(model="m", dimension=8))
+        for name, text in ((space.name, "right"), ("other/8", "late"), (None, "unnamed")):
+            truth.store.commit(replace(commit_of([put(text)]), space=name))
+        with truth.seen() as snapshot:
+            stored = {one.memory_id for one in present(snapshot.vectors(None, 10)).references}
+            rows = snapshot.rows(truth.keys(*stored)).values()
+            assert snapshot.space == 1
+        assert {row.memory.content for row in rows} == {"right", "unnamed"}
+        assert truth.store.view(Scope.of(ANNA), ()).space == 1
 
     # ── Numbers, locks and idempotency ──
 
@@ -117,26 +130,6 @@ class RecordStoreContract:
             answers = set(pool.map(write, range(THREADS)))
         assert len(answers) == 1
         assert truth.clock() == 2
-
-    def test_what_was_kept_elsewhere_comes_with_its_versions(self, truth: Truth) -> None:
-        """An import is no loss of history; the oldest versions beyond ten go, as they do here."""
-        current = replace(memory_of("tea is black"), version=14)
-        versions = tuple(
-            replace(current, content=f"tea {number}", version=number, metadata={"n": number})
-            for number in range(1, 14)
-        )
-        kept = Kept(
-            memory_id=current.id,
-            created_at=NOON,
-            updated_at=NOON,
-            version=14,
-            attached=Attached(versions=versions),
-        )
-        (result,) = truth.write(adopted(put(current.content), kept))
-        assert (result.status, result.id, result.version) == (Status.ADDED, current.id, 14)
-        history = truth.reader.history(Scope.of(ANNA), current.id)
-        assert history == (*versions[-10:], truth.fetched(current.id))
-        assert truth.fetched(current.id) == replace(current, content="tea is black")
 
     def test_an_answer_without_changes_is_remembered_too(self, truth: Truth) -> None:
         """Otherwise its repetition could do something else."""

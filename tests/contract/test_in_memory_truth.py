@@ -2,11 +2,14 @@
 
 import pytest
 
+from memory_tool.adapters.in_memory_generations import InMemoryGenerations
 from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Unavailable
 from memory_tool.port_values import ForeignHistory, TargetBase
 from memory_tool.scope import Scope
+from tests.contract.adoption import AdoptionContract
 from tests.contract.change_log import ChangeLogContract
+from tests.contract.generation_catalogue import Catalogued, GenerationCatalogueContract
 from tests.contract.record_reader import RecordReaderContract, SpaceRegistryContract
 from tests.contract.record_snapshot import SnapshotContract
 from tests.contract.record_store import RecordStoreContract
@@ -27,6 +30,10 @@ class TestInMemoryRecordStore(InMemory, RecordStoreContract):
     """Commits and scopes."""
 
 
+class TestInMemoryAdoption(InMemory, AdoptionContract):
+    """Memories that were kept elsewhere."""
+
+
 class TestInMemorySnapshot(InMemory, SnapshotContract):
     """One moment of it."""
 
@@ -41,6 +48,20 @@ class TestInMemorySpaceRegistry(InMemory, SpaceRegistryContract):
 
 class TestInMemoryChangeLog(InMemory, ChangeLogContract):
     """What appliers read."""
+
+
+class TestInMemoryGenerations(GenerationCatalogueContract):
+    """Builds of indexes."""
+
+    @pytest.fixture
+    def catalogued(self) -> Catalogued:
+        """Empty."""
+        store = InMemoryStore()
+        return Catalogued(
+            truth=in_memory_truth(store),
+            catalogue=InMemoryGenerations(store),
+            letters=lambda target: len(store.state.letters.get(target, {})),
+        )
 
 
 def test_a_restored_store_is_another_history() -> None:

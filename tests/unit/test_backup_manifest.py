@@ -1,22 +1,14 @@
-"""What a backup says of itself, and what an erase ledger says: read back as written, or refused."""
+"""What a backup says of itself: read back as it was written, or refused."""
 
 import dataclasses
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from memory_tool.backup_manifest import BackupManifest, SavedFile, SavedTable, SchemaStep
-from memory_tool.erase_ledger import (
-    Erasure,
-    append_ledger,
-    ledger_line,
-    parse_ledger,
-    read_ledger,
-)
-from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.errors import Corrupt
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FILE: Final = SavedFile(name="tables/memory.tsv.zst", length=7, sha256="ab" * 32)
@@ -82,43 +74,3 @@ def test_no_file_is_named_twice() -> None:
     """The second would be checked by the first one's hash."""
     with pytest.raises(Corrupt, match="twice"):
         BackupManifest.decoded(dataclasses.replace(MANIFEST, files=(FILE,)).encoded())
-
-
-# ── The erase ledger ──
-
-MEMORY: Final = Erasure(ns_id=7, memory_id="a" * 32, at=NOON)
-NAMESPACE: Final = Erasure(ns_id=8, memory_id=None, at=NOON, store="0" * 32)
-
-
-def test_lines_are_read_back_as_they_were_written() -> None:
-    """The one format that three commands share."""
-    assert parse_ledger(ledger_line(MEMORY) + ledger_line(NAMESPACE)) == (MEMORY, NAMESPACE)
-    plain = b'{"ns_id": 7, "memory_id": "' + b"a" * 32 + b'", "at": "2026-03-01T12:00:00+00:00"}\n'
-    assert parse_ledger(plain) == (MEMORY,)
-
-
-def test_a_line_cut_off_by_a_crash_was_never_acknowledged() -> None:
-    """Its end is written with it, so a line without one is no promise."""
-    assert parse_ledger(ledger_line(MEMORY) + ledger_line(NAMESPACE)[:-1]) == (MEMORY,)
-
-
-@pytest.mark.parametrize(
-    "line", [b"", b"{", b"[]", b"7", b'{"ns_id": 7}', b'{"ns_id": "x", "memory_id": null}']
-)
-def test_a_damaged_line_is_named(line: bytes) -> None:
-    """To pass it over would bring back what somebody wanted gone."""
-    with pytest.raises(Corrupt, match="line 2"):
-        parse_ledger(ledger_line(MEMORY) + line + b"\n")
-
-
-def test_a_ledger_grows_by_its_end(tmp_path: Path) -> None:
-    """Nothing is ever rewritten; a file that isn't there yet has nothing to say."""
-    path = tmp_path / "sub" / "ledger.jsonl"
-    assert read_ledger(path) == ()
-    append_ledger(path, [MEMORY])
-    append_ledger(path, [NAMESPACE])
-    assert read_ledger(path) == (MEMORY, NAMESPACE)
-    with pytest.raises(Corrupt, match="can't be read"):
-        read_ledger(path.parent)
-    with pytest.raises(Unavailable, match="can't be written"):
-        append_ledger(path.parent, [MEMORY])

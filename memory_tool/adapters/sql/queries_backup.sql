@@ -29,6 +29,10 @@ FROM threefold.store_meta s
 -- The published generation of each target.
 SELECT target, generation, locator, mark FROM threefold.index_target WHERE generation > 0
 
+-- name: dump_archives
+-- The files of the archive that rows name.
+SELECT DISTINCT name, sha256 FROM threefold.archive_file WHERE gone_since IS NULL
+
 -- name: walls
 -- Tables whose wall keeps the owner out too.
 SELECT relname FROM pg_class
@@ -67,59 +71,3 @@ FROM threefold.memory m LEFT JOIN kept k ON k.ns_id = m.ns_id AND k.id = m.id
 -- name: forget_switch
 -- The transaction that changed the space belongs to another history, and perhaps another server.
 UPDATE threefold.embedding_space SET switched_by = NULL
-
--- name: erasures
--- What has to stay erased, in this store.
-CREATE TEMPORARY TABLE erasure (ns_id bigint, memory_id uuid, at timestamptz) ON COMMIT DROP
-
--- name: erase_again
--- Numbered tombstones for all that the erasures name, so that every index lets go of it.
-WITH doomed AS (
-    SELECT m.ns_id, m.id, row_number() OVER (PARTITION BY m.ns_id ORDER BY m.nseq) AS place
-    FROM threefold.memory m
-    WHERE m.state <> 'deleted' AND EXISTS (
-        SELECT FROM erasure e
-        WHERE e.ns_id = m.ns_id AND (e.memory_id IS NULL OR e.memory_id = m.id))
-), gone AS (
-    UPDATE threefold.memory m SET
-        nseq = c.nseq + d.place, vector_nseq = c.nseq + d.place, keyword_nseq = c.nseq + d.place,
-        state = 'deleted', content = '', content_hash = '', dedup_hash = NULL, key = NULL,
-        key_hash = NULL, confidence = 1, importance = NULL, pinned = false, tags = '[]',
-        source = '{}', metadata = '{}', updated_at = now(), occurred_at = NULL, expires_at = NULL,
-        verified_at = NULL, run_id = NULL, conversation_id = NULL, turn_position = NULL,
-        turn_role = NULL, turn_name = NULL, tier = 'hot', archive = NULL, extra = ''
-    FROM doomed d JOIN threefold.ns_clock c ON c.ns_id = d.ns_id
-    WHERE m.ns_id = d.ns_id AND m.id = d.id
-    RETURNING m.ns_id, m.id, m.nseq, m.version
-), told AS (
-    INSERT INTO threefold.audit (ns_id, nseq, memory_id, version, action, at)
-    SELECT ns_id, nseq, id, version, 'erase', now() FROM gone
-), clocks AS (
-    UPDATE threefold.ns_clock c SET
-        nseq = moved.nseq, stamp = (random() * 9e18)::bigint,
-        changed_at = date_bin('1 minute', clock_timestamp(), 'epoch')
-    FROM (SELECT ns_id, max(nseq) AS nseq FROM gone GROUP BY ns_id) moved
-    WHERE c.ns_id = moved.ns_id
-)
-SELECT count(*) FROM gone
-
--- name: traces
--- Which tables hold something about memories beside their rows, and in which columns their ids are.
-SELECT c.relname, array_agg(a.attname::text) FILTER (WHERE a.atttypid = 'uuid'::regtype)
-FROM pg_class c
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'threefold'::regnamespace AND c.relkind IN ('r', 'p')
-  AND NOT c.relispartition
-GROUP BY c.relname HAVING bool_or(a.attname = 'ns_id')
-
--- name: erase_traces
--- What a table holds of the memories that the erasures name; all of a namespace that is gone.
-DELETE FROM threefold.{table} t USING erasure e
-WHERE t.ns_id = e.ns_id AND (e.memory_id IS NULL OR e.memory_id IN ({columns}))
-
--- name: note_erasures
--- The ledger's lines in the table beside it, where they are missing.
-INSERT INTO threefold.erase_ledger (ns_id, memory_id, at)
-SELECT e.ns_id, e.memory_id, e.at FROM erasure e
-WHERE NOT EXISTS (SELECT FROM threefold.erase_ledger l WHERE l.ns_id = e.ns_id
-                  AND l.memory_id IS NOT DISTINCT FROM e.memory_id AND l.at = e.at)

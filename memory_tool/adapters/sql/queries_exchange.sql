@@ -7,6 +7,12 @@ SELECT %(ns_id)s, v.id, v.version, v.image, v.replaced_at
 FROM json_to_recordset(%(found)s::json) AS v (
     id uuid, version int, image jsonb, replaced_at timestamptz)
 
+-- name: note_arrival
+-- Adopted memories were looked at just now, however old they are: none goes cold in its first night.
+INSERT INTO threefold.memory_use (ns_id, memory_id, uses, used_at)
+SELECT %(ns_id)s, a.id, 0, now() FROM unnest(%(ids)s::uuid[]) AS a (id)
+ON CONFLICT (ns_id, memory_id) DO UPDATE SET used_at = excluded.used_at
+
 -- name: put_relations
 -- Relations of adopted memories.
 INSERT INTO threefold.relation (ns_id, from_id, kind, to_id, properties, created_at)
