@@ -89,7 +89,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
     def _look(self) -> None:
         """Bring the clocks up to date: those changed since the last look, or all now and then."""
         with self._pool.connection() as connection:
-            record = connection.execute(statement("store_clock")).fetchone()
+            record = connection.execute(statement("log_clock")).fetchone()
             now, history = cast("tuple[datetime, int]", record)
             # Restored clocks may have gone back, to moments that were looked at long ago.
             since = self._since(now) if history == self._history else None

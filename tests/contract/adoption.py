@@ -37,6 +37,9 @@ class AdoptionContract:
         )
         (result,) = truth.write(adopted(put(current.content), kept))
         assert (result.status, result.id, result.version) == (Status.ADDED, current.id, 14)
-        history = truth.reader.history(Scope.of(ANNA), current.id)
-        assert history == (*versions[-10:], truth.fetched(current.id))
-        assert truth.fetched(current.id) == replace(current, content="tea is black")
+        # To have come just now counts as a look at it.
+        history = [
+            replace(memory, last_accessed_at=None)
+            for memory in truth.reader.history(Scope.of(ANNA), current.id)
+        ]
+        assert history == [*versions[-10:], replace(current, content="tea is black")]

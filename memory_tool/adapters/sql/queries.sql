@@ -236,8 +236,8 @@ WHERE %(since)s::timestamptz IS NULL OR changed_at > %(since)s::timestamptz
 ORDER BY ns_id
 
 -- name: store_clock
--- The store's clock, and what changes when the clocks of its namespaces were replaced by a backup's.
-SELECT clock_timestamp(), pg_relation_filenode('threefold.ns_clock')::bigint
+-- The store's clock.
+SELECT clock_timestamp()
 
 -- name: be_patient
 -- A target may take its time between two rows; the transaction holds no namespace.

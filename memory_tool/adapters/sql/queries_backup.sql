@@ -33,6 +33,10 @@ SELECT target, generation, locator, mark FROM threefold.index_target WHERE gener
 -- The files of the archive that rows name.
 SELECT DISTINCT name, sha256 FROM threefold.archive_file WHERE gone_since IS NULL
 
+-- name: log_clock
+-- The store's clock, and what changes when the clocks of its namespaces were replaced by a backup's.
+SELECT clock_timestamp(), pg_relation_filenode('threefold.ns_clock')::bigint
+
 -- name: walls
 -- Tables whose wall keeps the owner out too.
 SELECT relname FROM pg_class
