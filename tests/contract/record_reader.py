@@ -8,23 +8,14 @@ import pytest
 
 from memory_tool.errors import TooManyNamespaces
 from memory_tool.filters import parse_filter
-from memory_tool.model import (
-    EmbeddingSpace,
-    MemoryId,
-    MemoryType,
-    NewMemory,
-    Patch,
-    Status,
-    Turn,
-)
-from memory_tool.port_values import Attached, PageRequest
-from memory_tool.prepare import adopted
+from memory_tool.model import EmbeddingSpace, MemoryId, MemoryType, NewMemory, Patch, Turn
+from memory_tool.port_values import PageRequest
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.normalise import content_hash
-from memory_tool.write_changes import Kept, Remove, Revise
+from memory_tool.write_changes import Remove, Revise
 from tests.contract.truth import Truth, contents
-from tests.factories import ANNA, BEN, NOON, chunk_of, memory_of, new_id, put
+from tests.factories import ANNA, BEN, NOON, chunk_of, new_id
 
 ALL_OF_ANNA = Scope.of(ANNA)
 
@@ -204,26 +195,6 @@ class RecordReaderContract:
             truth.reader.fetch(scope, [new_id()])
         with pytest.raises(TooManyNamespaces):
             truth.reader.page(scope, PageRequest(condition=EVERYTHING, limit=1))
-
-    def test_what_was_kept_elsewhere_comes_with_its_versions(self, truth: Truth) -> None:
-        """An import is no loss of history; the oldest versions beyond ten go, as they do here."""
-        current = replace(memory_of("tea is black"), version=14)
-        versions = tuple(
-            replace(current, content=f"tea {number}", version=number, metadata={"n": number})
-            for number in range(1, 14)
-        )
-        kept = Kept(
-            memory_id=current.id,
-            created_at=NOON,
-            updated_at=NOON,
-            version=14,
-            attached=Attached(versions=versions),
-        )
-        (result,) = truth.write(adopted(put(current.content), kept))
-        assert (result.status, result.id, result.version) == (Status.ADDED, current.id, 14)
-        history = truth.reader.history(Scope.of(ANNA), current.id)
-        assert history == (*versions[-10:], truth.fetched(current.id))
-        assert truth.fetched(current.id) == replace(current, content="tea is black")
 
 
 class SpaceRegistryContract:
