@@ -1,6 +1,6 @@
 """The composition root of backups: settings and a folder in, a backup or a restored store out."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.adapters.postgres_backup import PostgresBackupSource
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_erase import PostgresRewrite
 from memory_tool.adapters.postgres_migrations import check_schema, migrate
 from memory_tool.adapters.postgres_restore import PostgresRestoreTarget
 from memory_tool.adapters.postgres_spaces import PostgresSpaces
@@ -20,7 +21,7 @@ from memory_tool.backup_ports import IndexFiles, Restored
 from memory_tool.bootstrap_indexes import vector_target
 from memory_tool.bootstrap_truth import Database, database_of
 from memory_tool.index_jobs.backup import QUIET, Beside, Steps, back_up, restore
-from memory_tool.log import stay_quiet_by_default
+from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.port_values import Pointer
 from memory_tool.settings import Settings
 from memory_tool.space_values import followed
@@ -81,7 +82,19 @@ def restore_backup(
     ):
         beside = _beside(settings, pool, with_indexes=True)
         target = PostgresRestoreTarget(database.owner)
-        return restore(target, backup, beside=beside, replace=replace, steps=steps)
+        restored = restore(target, backup, beside=beside, replace=replace, steps=steps)
+        if restored.erased:
+            ours = [line for line in beside.ledger.lines() if line.store == backup.manifest.store]
+            _leave_no_page(database, sorted({line.ns_id for line in ours}))
+        return restored
+
+
+def _leave_no_page(database: Database, ns_ids: Sequence[int]) -> None:
+    """What was erased again came in with the other rows: their pages and the log forget it too."""
+    place = PostgresRewrite(database.owner).rewrite(ns_ids)
+    if database.forget_log is not None:
+        database.forget_log()
+    logger().info("erased_again", tables=place.state, said=place.said)
 
 
 @contextmanager

@@ -254,7 +254,7 @@ def test_a_backup_from_before_an_erasure_brings_nothing_back(
     with own_store.parts().tool as tool:
         scope, _ = tool.scope_and_filter(ScopeWords(user_id="u"), None)
         assert erase(tool, scope).rows["memories"] == len(FACTS)
-    assert restored(own_store, folder, replace=True).erased == len(FACTS)
+    assert restored(own_store, folder).erased == len(FACTS)
     ledger = EraseLedgerFile(settings_of(own_store).erase_ledger)
     with database.pool(Role.WORKER) as pool:
         assert PostgresErase(pool).carried_out() == {line.name for line in ledger.lines()}

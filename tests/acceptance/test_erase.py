@@ -13,11 +13,13 @@ from memory_manage.erasing import erase
 from memory_manage.manager import MemoryManage
 from memory_tool.adapters.erase_ledger_file import EraseLedgerFile
 from memory_tool.adapters.file_scan import FolderScan
+from memory_tool.bootstrap_backup import make_backup, restore_backup
 from memory_tool.erase_values import Receipt
 from memory_tool.errors import Corrupt, NotFound
 from memory_tool.filters import parse_filter
 from memory_tool.scope import Scope
 from memory_tool.scope_words import ScopeWords
+from memory_tool.settings import Settings, load_settings
 from memory_tool.tool import MemoryTool
 from tests.acceptance.asking import seen, texts
 from tests.acceptance.opening import OwnStore
@@ -155,6 +157,26 @@ def test_an_order_that_a_restored_database_lacks_is_carried_out_at_opening(
     with told.open() as memory:
         assert seen(memory, SECRET, user_id="u1") == set()
         assert seen(memory, OTHER, user_id="u2") == {OTHER}
+
+
+def test_a_restore_leaves_no_trace_of_what_it_erased_again(embedded_store: OwnStore) -> None:
+    """It came in with the other rows, and is gone from tables and the server's log."""
+    told = tell(embedded_store)
+    folder = told.folder / "backup"
+    make_backup(_settings(told), folder)
+    with both(told) as (_, tool):
+        assert erased(tool, user="u1").complete
+    assert files_that_say(told.data_dir(), SECRET) == []
+    assert restore_backup(_settings(told), folder).erased == 2
+    assert files_that_say(told.data_dir(), SECRET) == []
+    with told.open() as memory:
+        assert seen(memory, SECRET, user_id="u1") == set()
+        assert seen(memory, OTHER, user_id="u2") == {OTHER}
+
+
+def _settings(store: OwnStore) -> Settings:
+    given = {"data_dir": str(store.data_dir()), "embedder": "hashing", **store.settings}
+    return load_settings(given, environment={})
 
 
 def test_a_store_whose_ledger_was_lost_is_not_opened(told: OwnStore) -> None:

@@ -67,9 +67,12 @@ CREATE TEMPORARY TABLE kept (
 
 -- name: lost_by_restore
 -- Live memories that the backup has not, or only as they were before; deletions that it would undo.
+-- What the ledger orders to erase stays erased, and is no deletion of that kind.
 SELECT count(*) FILTER (WHERE m.state = 'live' AND (
            k.id IS NULL OR k.version < m.version OR k.updated_at < m.updated_at)),
-       count(*) FILTER (WHERE m.state = 'deleted' AND k.state = 'live')
+       count(*) FILTER (WHERE m.state = 'deleted' AND k.state = 'live' AND NOT EXISTS (
+           SELECT FROM threefold.erase_ledger l
+           WHERE l.ns_id = m.ns_id AND (l.memory_id IS NULL OR l.memory_id = m.id)))
 FROM threefold.memory m LEFT JOIN kept k ON k.ns_id = m.ns_id AND k.id = m.id
 
 -- name: forget_switch
