@@ -68,8 +68,8 @@ class ErasedTargets(Protocol):
         """Whether any target has a successor that is not finished."""
         ...
 
-    def age_kept(self) -> None:
-        """Make every generation that is kept for a way back too old for it."""
+    def age_kept(self, made_until: datetime) -> None:
+        """Make every generation made until then too old to be kept for a way back."""
         ...
 
     def built_since(self, since: datetime) -> frozenset[str]:

@@ -29,10 +29,10 @@ class PostgresTargets(ErasedTargets):
         """See :meth:`memory_tool.erase_ports.ErasedTargets.being_built`."""
         return bool(self._names("successors"))
 
-    def age_kept(self) -> None:
+    def age_kept(self, made_until: datetime) -> None:
         """See :meth:`memory_tool.erase_ports.ErasedTargets.age_kept`."""
         with self._pool.connection() as connection:
-            connection.execute(statement("age_kept_generations"))
+            connection.execute(statement("age_kept_generations"), {"made_until": made_until})
 
     def built_since(self, since: datetime) -> frozenset[str]:
         """See :meth:`memory_tool.erase_ports.ErasedTargets.built_since`."""

@@ -72,7 +72,7 @@ class EraseIndexes:
         parts, end = self._parts, time.monotonic() + self._wait_seconds
         while True:
             # What is kept is too old now, and whoever holds a lease removes it.
-            parts.targets.age_kept()
+            parts.targets.age_kept(since)
             parts.background.do(INCREMENTAL, again=True, may_go_on=_always)
             clean = parts.targets.built_since(since)
             if wanted <= clean or time.monotonic() > end:

@@ -68,9 +68,9 @@ WHERE p.target NOT LIKE 'next/%%' ORDER BY p.target
 SELECT DISTINCT p.target FROM threefold.index_progress p WHERE p.target LIKE 'next/%%'
 
 -- name: age_kept_generations
--- Nothing is kept for a way back any more: whoever looks next removes it.
-UPDATE threefold.index_generation SET left_at = left_at - interval '1000 hours'
-WHERE left_at > clock_timestamp() - interval '500 hours'
+-- What was made until then is kept for a way back no more: whoever looks next removes it.
+UPDATE threefold.index_generation SET left_at = 'epoch'
+WHERE left_at IS NOT NULL AND made_at <= %(made_until)s
 
 -- name: built_since
 -- Targets that were built from nothing since then, and of which nothing older is kept.
