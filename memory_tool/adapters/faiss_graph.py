@@ -32,6 +32,11 @@ CANDIDATES: Final = 4 * RECALL_AT
 wanted ones bring codes of 8 bits from a recall of .984 to .990, that of whole floats."""
 
 RECALL_WANTED: Final = 0.98
+SAMPLED_WANTED: Final = 0.99
+"""What the sample has to reach for it. Where rows lie in tight clusters, real questions are harder
+than rows with noise: 30,000 made ones in 2,000 clusters, ef 256, .979 when the sample said .989, and
+.996 at 512. On real texts the sample is the harder one (.993 for .998), so it costs nothing there."""
+
 EF_CHOICES: Final = (64, 128, 256, 512)
 
 _NEIGHBOURS: Final = 32
@@ -163,7 +168,7 @@ def measured_recall(
         scores[found < 0] = -np.inf
         best = -np.sort(-scores, axis=1)[:, : min(RECALL_AT, len(alive))]
         recall = float((best >= last_score - _TIE).mean())
-        if recall >= RECALL_WANTED:
+        if recall >= SAMPLED_WANTED:
             break
     return ef, recall
 
