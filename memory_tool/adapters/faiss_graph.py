@@ -33,9 +33,9 @@ wanted ones bring codes of 8 bits from a recall of .984 to .990, that of whole f
 
 RECALL_WANTED: Final = 0.98
 SAMPLED_WANTED: Final = 0.99
-"""What the sample has to reach for it. Where rows lie in tight clusters, real questions are harder
-than rows with noise: 30,000 made ones in 2,000 clusters, ef 256, .979 when the sample said .989, and
-.996 at 512. On real texts the sample is the harder one (.993 for .998), so it costs nothing there."""
+"""What the sample has to reach for it. Where rows lie in tight clusters, questions are harder than
+rows with noise: .979 for the sample's .989, and .996 at the next width (30,000 made rows in 2,000
+clusters). On real texts the sample is the harder one (.993 for .998): there it costs nothing."""
 
 EF_CHOICES: Final = (64, 128, 256, 512)
 
