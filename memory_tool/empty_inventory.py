@@ -1,4 +1,4 @@
-"""What an index holds before there is one."""
+"""The inventory of an index that holds nothing yet."""
 
 from collections.abc import Iterator, Mapping
 
@@ -23,11 +23,14 @@ class EmptyInventory(IndexInventory):
     def fingerprints(
         self,
         *,
-        leaving_out: Mapping[int, frozenset[MemoryId]],  # noqa: ARG002 - as the port
+        leaving_out: Mapping[int, frozenset[MemoryId]],  # noqa: ARG002 - there is nothing to leave out
     ) -> Mapping[int, Fingerprint]:
-        """Nothing."""
+        """None."""
         return {}
 
-    def entries(self, ns_ids: frozenset[int] | None = None) -> Iterator[tuple[int, Entry]]:  # noqa: ARG002 - as the port
-        """Nothing."""
+    def entries(
+        self,
+        ns_ids: frozenset[int] | None = None,  # noqa: ARG002 - the same in all
+    ) -> Iterator[tuple[int, Entry]]:
+        """None."""
         return iter(())

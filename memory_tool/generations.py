@@ -51,14 +51,14 @@ class Quality:
         kind: What it is: the kind of index, for people.
         recall: Share of the ten nearest rows found, of the worst graph; ``None`` where nothing is
             approximate or the server sees to it.
-        ef: How wide that graph is searched to reach it.
+        width: How widely that one is searched to reach it: ef, nprobe, or the rows proposed.
     """
 
     generation: int
     rows: int
     kind: str
     recall: float | None = None
-    ef: int | None = None
+    width: int | None = None
 
 
 def successor_name(target: str) -> str:

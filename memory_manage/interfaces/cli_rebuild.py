@@ -145,7 +145,7 @@ class _Report:
             quality = one.quality
             recall = ""
             if quality.recall is not None:
-                recall = f", recall@10 {quality.recall:.3f} at ef {quality.ef}"
+                recall = f", recall@10 {quality.recall:.3f} at width {quality.width}"
             compared = "the same as PostgreSQL" if one.verified else "not compared"
             yield (
                 f"{one.target}: generation {quality.generation}, {quality.rows:,} chunks,"

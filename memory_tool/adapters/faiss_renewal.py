@@ -26,7 +26,6 @@ from memory_tool.port_values import NO_POINTER, Pointer
 from memory_tool.renewal_ports import GenerationCatalogue, Renewal, WayBack
 
 _SCANNED: Final = "exact"
-_GRAPH: Final = "HNSW"
 
 
 class FaissRenewal(Renewal, WayBack):
@@ -167,7 +166,7 @@ def _quality(manifest: Manifest) -> Quality:
     return Quality(
         generation=manifest.generation,
         rows=manifest.rows - sum(block.dead for block in manifest.blocks),
-        kind=_GRAPH if worst else _SCANNED,
+        kind=worst.kind if worst else _SCANNED,
         recall=worst.recall if worst else None,
-        ef=worst.ef if worst else None,
+        width=worst.width if worst else None,
     )

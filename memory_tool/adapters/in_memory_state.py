@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Literal
 
 from memory_tool.generations import KeptGeneration
 from memory_tool.model import (
@@ -14,6 +15,7 @@ from memory_tool.model import (
     MemoryId,
     State,
     StoredRow,
+    Tier,
     WriteResult,
 )
 from memory_tool.port_values import Pointer
@@ -106,6 +108,11 @@ class InMemoryStore:
             self.state = dump
             self._last_number = max(dump.namespaces, default=0)
             self.incarnation = secrets.token_hex(8)
+
+
+def is_held(row: StoredRow, kind: Literal["vector", "keyword"]) -> bool:
+    """Whether an index of that kind has to hold the row: words of hot memories only."""
+    return row.state is State.LIVE and (kind == "vector" or row.memory.tier is Tier.HOT)
 
 
 def is_visible(row: StoredRow, now: datetime) -> bool:

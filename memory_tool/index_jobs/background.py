@@ -79,9 +79,21 @@ class BackgroundApplier:
         """Do this too, for the store as a whole."""
         self._agenda.also(duty)
 
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """The spaces that it follows never change."""
+
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process holds a lease."""
         return all(self._each(lambda group: group.apply_now(keep=self._started)).values())
+
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """Build these targets anew; ``False`` when another process holds a lease, which is told."""
+
+        def built(group: TargetGroup) -> bool:
+            own = [target for target in targets if target in group.targets]
+            return not own or group.mend(own, reason, keep=self._started)
+
+        return all(self._each(built).values())
 
     def once(self, may_go_on: MayGoOn) -> Mapping[str, bool]:
         """Apply everything, do the jobs that are due: for each group, whether it was done here."""

@@ -48,12 +48,16 @@ class Following:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderTargets:
-    """The targets of a data folder, which one process of its host brings forward."""
+    """The targets of a data folder, which one process of its host brings forward.
+
+    ``duties`` are further ones of that process.
+    """
 
     name: str
     lease: Lease
     targets: Sequence[IndexTarget]
     vector_index: VectorIndex
+    duties: tuple[Duty, ...] = ()
 
 
 def background_of(
@@ -73,6 +77,8 @@ def background_of(
     if isinstance(index, Scrubbed) and index.target in embedded.targets:
         scrub = Scrub(index, pointer=following.log.pointer, group=embedded)
         embedded.also(Duty(kind="scrub", target=folder.name, every="day", run=scrub.run))
+    for duty in folder.duties:
+        embedded.also(duty)
     duties = list(following.duties)
     if following.registry is not None:
         names = [name for group in groups for name in group.targets]

@@ -89,7 +89,7 @@ class Renewals:
             rows=quality.rows,
             kind=quality.kind,
             recall=quality.recall,
-            ef=quality.ef,
+            width=quality.width,
         )
         return quality
 

@@ -115,6 +115,22 @@ class TargetGroup:
             if not keep:
                 self.close()
 
+    def mend(self, targets: Sequence[str], reason: str, *, keep: bool) -> bool:
+        """Rebuild targets now; ``False`` when another process holds the lease: it is told.
+
+        ``keep`` holds on to the lease.
+        """
+        if not self._acquire():
+            for target in targets:
+                self._agenda.offer(MEND, target, every="moment")
+            return False
+        try:
+            self.rebuild(self._lease.try_acquire, targets=targets, reason=reason)
+            return True
+        finally:
+            if not keep:
+                self.close()
+
     def once(self, may_go_on: MayGoOn) -> bool:
         """Apply everything and do the jobs that are due; ``False`` when another process does."""
         if not self._acquire():

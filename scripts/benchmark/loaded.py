@@ -56,8 +56,8 @@ def load(data_dir: Path, made: Made) -> None:
         with connected(data_dir) as connection:
             _copy(connection, made)
             with _without_slow_indexes(connection):
-                _spread(connection, "memory", _MEMORY)
-                _spread(connection, "chunk", _CHUNK)
+                _spread(connection, "memory", replaced=_MEMORY)
+                _spread(connection, "chunk", replaced=_CHUNK)
             connection.execute(
                 "UPDATE threefold.ns_clock SET nseq = nseq + %s, changed_at = now()",
                 [len(made.texts) - 1],
@@ -105,7 +105,7 @@ def _copy(connection: "psycopg.Connection[tuple[object, ...]]", made: Made) -> N
 
 
 def _spread(
-    connection: "psycopg.Connection[tuple[object, ...]]", table: str, replaced: Mapping[str, str]
+    connection: "psycopg.Connection[tuple[object, ...]]", table: str, *, replaced: Mapping[str, str]
 ) -> None:
     """A row for each staged one, like the only row that there is but for what is replaced."""
     columns = [str(name) for (name,) in connection.execute(_COLUMNS, [table])]

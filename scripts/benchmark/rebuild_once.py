@@ -43,7 +43,7 @@ def main(data_dir: Path) -> None:
         "peak_kib": peak,
         "idle_kib": before,
         "built": {
-            one.target.partition(":")[0]: [one.seconds, one.quality.recall, one.quality.ef]
+            one.target.partition(":")[0]: [one.seconds, one.quality.recall, one.quality.width]
             for one in built
         },
     }

@@ -132,7 +132,7 @@ def test_a_build_tells_what_it_made(site: Site) -> None:
     assert vectors.quality.rows == ROWS
     assert vectors.quality.recall is not None
     assert vectors.quality.recall >= 0.98
-    assert (vectors.quality.ef or 0) >= 64
+    assert (vectors.quality.width or 0) >= 64
     assert words.quality.recall is None
 
 

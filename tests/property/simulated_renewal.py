@@ -120,7 +120,7 @@ class SimulatedRenewal(Renewable):
         before = self._log.pointer(NAME)
         self._catalogue.adopt(NAME)
         self._between()
-        new = publish(self._log, built, written)
+        new = publish(self._log, built, written=written)
         self._between()
         if before is not None and before.locator in self._server.indexes:
             mark = self._server.indexes[before.locator].written.mark or before.mark
@@ -163,7 +163,7 @@ class SimulatedRenewal(Renewable):
         self._catalogue.go_back(NAME, written.clocks)
         before = self._log.pointer(NAME)
         self._server.indexes[name].written = replace(written, open=True)
-        publish(self._log, name, replace(written, mark=kept.pointer.mark))
+        publish(self._log, name, written=replace(written, mark=kept.pointer.mark))
         self._catalogue.note(kept.pointer, "full")
         if before is not None and before.locator in self._server.indexes:
             left = self._server.indexes[before.locator]

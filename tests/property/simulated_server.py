@@ -301,10 +301,10 @@ class SimulatedKeywordTarget(IndexTarget):
         """What was made from nothing is read from now on."""
         pointer = self._log.pointer(NAME)
         if pointer is None or pointer.locator != name:
-            publish(self._log, name, written)
+            publish(self._log, name, written=written)
 
 
-def publish(log: ChangeLog, name: str, written: Written) -> Pointer:
+def publish(log: ChangeLog, name: str, *, written: Written) -> Pointer:
     """Make an index the one that is read.
 
     Raises:

@@ -20,7 +20,7 @@ from memory_tool.space_values import space_of_target, target_in_space
 NOW: Final = datetime(2025, 5, 4, 12, 30, tzinfo=UTC)
 
 
-def made(number: int, origin: Origin, minutes_ago: float, *, left: bool = True) -> KeptGeneration:
+def made(number: int, origin: Origin, *, minutes_ago: float, left: bool = True) -> KeptGeneration:
     """A generation made so long ago, and left a minute after."""
     made_at = NOW - timedelta(minutes=minutes_ago)
     return KeptGeneration(
@@ -31,14 +31,14 @@ def made(number: int, origin: Origin, minutes_ago: float, *, left: bool = True) 
     )
 
 
-READ = made(9, "incremental", 5, left=False)
+READ = made(9, "incremental", minutes_ago=5, left=False)
 HISTORY = (
-    made(2, "full", 2000),
-    made(3, "full", 700),
-    made(5, "incremental", 95),
-    made(6, "incremental", 32),
-    made(7, "incremental", 20),
-    made(8, "incremental", 10),
+    made(2, "full", minutes_ago=2000),
+    made(3, "full", minutes_ago=700),
+    made(5, "incremental", minutes_ago=95),
+    made(6, "incremental", minutes_ago=32),
+    made(7, "incremental", minutes_ago=20),
+    made(8, "incremental", minutes_ago=10),
     READ,
 )
 

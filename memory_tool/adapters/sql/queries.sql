@@ -58,8 +58,11 @@ WHERE (SELECT k.mark FROM threefold.index_mark k
        WHERE k.target = used.target AND k.mark = used.mark) IS NULL
 
 -- name: clocks
--- The clocks of the transaction's namespaces.
-SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = ANY (%(ns_ids)s::bigint[])
+-- The active space, beside the clocks of the transaction's namespaces and how many memories of each
+-- are warm or cold.
+SELECT s.space_id, c.ns_id, c.nseq, c.lowered
+FROM (SELECT (SELECT s.space_id FROM threefold.embedding_space s WHERE s.state = 'active')) s (space_id)
+LEFT JOIN threefold.ns_clock c ON c.ns_id = ANY (%(ns_ids)s::bigint[])
 
 -- name: overlay
 -- Rows above a number in each namespace, with their chunks, in order; none when there are too many.
@@ -97,13 +100,17 @@ WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
   {condition}
 
 -- name: rows
--- Whole rows that may be seen.
-SELECT to_jsonb(m)
+-- Whole rows that may be seen, and how they were used.
+SELECT to_jsonb(m), u.uses, u.used_at
 FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
 CROSS JOIN LATERAL (
     SELECT * FROM threefold.memory m
     WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
+LEFT JOIN LATERAL (
+    SELECT u.uses, u.used_at FROM threefold.memory_use u
+    WHERE u.ns_id = m.ns_id AND u.memory_id = m.id OFFSET 0
+) u ON true
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
 
 -- name: matching_keys
@@ -174,8 +181,8 @@ FROM threefold.chunks_with_terms(%(terms)s::text[], %(bound)s)
 SELECT term, documents FROM threefold.term_stat WHERE term = '' OR term = ANY (%(terms)s::text[])
 
 -- name: page
--- Newest first; a row is seen once however the listing goes on.
-SELECT to_jsonb(m)
+-- Newest first, and how they were used; a row is seen once however the listing goes on.
+SELECT to_jsonb(m), u.uses, u.used_at
 FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
 CROSS JOIN LATERAL (
     SELECT * FROM threefold.memory m
@@ -187,6 +194,10 @@ CROSS JOIN LATERAL (
       {condition}
     ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 ) m
+LEFT JOIN LATERAL (
+    SELECT u.uses, u.used_at FROM threefold.memory_use u
+    WHERE u.ns_id = m.ns_id AND u.memory_id = m.id OFFSET 0
+) u ON true
 ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 
 -- name: deleted_ids
@@ -314,7 +325,7 @@ FROM (
 ) gap
 JOIN threefold.memory m ON m.ns_id = gap.ns_id AND m.id = gap.memory_id
 JOIN threefold.namespace n ON n.ns_id = m.ns_id
-WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now()) AND m.archive IS NULL
 ORDER BY random() LIMIT %(bound)s
 
 -- name: forget_receipts
