@@ -268,6 +268,20 @@ def test_the_hourly_job_finds_what_no_search_can_notice(site: Site, database: Da
     site.check()
 
 
+def test_the_timetable_builds_what_was_not_built_lately(site: Site, database: Database) -> None:
+    """Each day by itself, so that deleted memories leave the files; no young build is repeated."""
+    young = site.marks()
+    assert set(site.background.once(lambda: True).values()) == {True}
+    assert site.marks() == young
+    age(database, timedelta(hours=21))
+    with database.connection(Role.WORKER) as connection:
+        # As if it were tomorrow.
+        connection.execute("DELETE FROM threefold.job")
+    assert set(site.background.once(lambda: True).values()) == {True}
+    assert all(old != new for old, new in zip(young, site.marks(), strict=True))
+    site.check()
+
+
 def test_a_full_disk_ends_a_build_and_the_old_index_serves(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
