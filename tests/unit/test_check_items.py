@@ -97,7 +97,7 @@ def test_an_index_that_does_not_take_what_it_is_given_is_built_anew() -> None:
 @pytest.mark.parametrize(
     ("entries", "total", "expected"),
     [
-        ({1: 3, 2: 4, 3: 0}, 10, {1: 3, 2: 4}),
+        ({1: 3, 2: 4, 3: 0}, 10, {1: 10, 2: 10}),
         ({1: 900, 2: 100}, 10, {1: 9, 2: 1}),
         ({1: 1_000, 2: 1}, 10, {1: 9, 2: 1}),
         (dict.fromkeys(range(50), 1), 2, {0: 1, 1: 1}),
