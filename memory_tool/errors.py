@@ -56,6 +56,10 @@ class InvalidEmbedding(InputError):
     """An embedding has the wrong shape, or holds values that are not finite."""
 
 
+class TooFewVectors(InputError):
+    """A kind of vector index can't be trained with so few vectors."""
+
+
 class SpaceMismatch(InputError):
     """The embedding space differs from this store's; run `threefold reembed` to change it."""
 

@@ -14,6 +14,7 @@ from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, 
 from memory_tool.errors import Corrupt, IdempotencyConflict, ScopeRequired, TooManyNamespaces
 from memory_tool.model import Chunk, EmbeddingSpace, Memory, MemoryId, State, StoredRow, WriteResult
 from memory_tool.port_values import (
+    ChunkWords,
     Commit,
     Existing,
     Lookup,
@@ -57,7 +58,9 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
                     space=self._space_number(),
                 )
             )
-            self._put(_written(before, commit, plan=plan))
+            space = self._store.state.space
+            fits = space is None or commit.space in (None, space.name)
+            self._put(_written(before, commit, plan=plan if fits else _without_vectors(plan)))
             return plan.results
 
     def _namespace(self, namespace: Namespace) -> NamespaceState:
@@ -145,6 +148,8 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
         if change.chunks is not None:
             kept = sorted(change.chunks, key=lambda chunk: chunk.ordinal)
             chunks[memory_id] = tuple(map(_kept_chunk, kept))
+        if change.tokens:
+            chunks[memory_id] = _with_tokens(chunks[memory_id], change.tokens)
         versions[memory_id] = _versions(versions.get(memory_id, ()), change)
     _check_unique(rows)
     receipt = Receipt(request_hash=commit.request_hash, results=plan.results)
@@ -156,6 +161,31 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
         chunks=chunks,
         versions=versions,
         receipts={**before.receipts, commit.idempotency_key: receipt},
+    )
+
+
+def _without_vectors(plan: WritePlan) -> WritePlan:
+    """The plan without vectors of another space than the store's."""
+    return dataclasses.replace(
+        plan,
+        changes=tuple(
+            dataclasses.replace(
+                change,
+                chunks=change.chunks
+                and tuple(dataclasses.replace(chunk, embedding=None) for chunk in change.chunks),
+            )
+            for change in plan.changes
+        ),
+    )
+
+
+def _with_tokens(chunks: tuple[Chunk, ...], tokens: Sequence[ChunkWords]) -> tuple[Chunk, ...]:
+    new = {one.ordinal: one for one in tokens}
+    return tuple(
+        dataclasses.replace(chunk, words=one.words, bigrams=one.bigrams)
+        if (one := new.get(chunk.ordinal))
+        else chunk
+        for chunk in chunks
     )
 
 

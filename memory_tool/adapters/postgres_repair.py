@@ -21,7 +21,7 @@ class PostgresRepair(TruthRepair):
         ns_id, memories = redelivery.ns_id, redelivery.memories
         with self._pool.connection() as connection, connection.transaction():
             # As every writer does: the clock's row is the namespace's lock.
-            record = connection.execute(statement("lock_clock"), {"ns_id": ns_id}).fetchone()
+            record = connection.execute(statement("locked_highest"), {"ns_id": ns_id}).fetchone()
             if record is None:
                 return 0
             base = max(cast("tuple[int]", record)[0], redelivery.above)

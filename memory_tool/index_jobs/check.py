@@ -10,8 +10,9 @@ from memory_tool.findings import TRUTH, Finding, Level, confirmed
 from memory_tool.index_jobs.check_queries import SAMPLE
 from memory_tool.index_jobs.check_target import TargetCheck
 from memory_tool.inspection_ports import Inspected, TruthSide
-from memory_tool.job_values import STORE, Duty, MayGoOn
+from memory_tool.job_values import STORE
 from memory_tool.log import logger
+from memory_tool.space_values import without_space
 
 DAILY: Final = Level.FINGERPRINTS
 """How closely the daily job looks: 100,000 chunks take about a second."""
@@ -89,24 +90,20 @@ class StoreCheck:
             waiting=waiting,
         )
 
-    def duties(self) -> tuple[Duty, ...]:
-        """A look at each index and at the truth every day, told to the log.
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What is looked at by itself, by names that stay when the model changes."""
+        return (*(without_space(target.target) for target in self._targets), STORE)
 
-        By the index: of a folder's indexes each host looks at its own, at a shared one any host.
-        """
+    def tell_log(self, subject: str) -> None:
+        """Look at one of them, and tell the log what is wrong."""
         looks: dict[str, Callable[[], Iterable[Finding]]] = {
-            target.target: partial(target.findings, DAILY) for target in self._targets
+            without_space(target.target): partial(target.findings, DAILY)
+            for target in self._targets
         }
         looks[STORE] = self._truth.audit.faults
-        return tuple(
-            Duty(kind="check", target=target, every="day", run=partial(_tell_log, look))
-            for target, look in looks.items()
-        )
-
-
-def _tell_log(look: Callable[[], Iterable[Finding]], _may_go_on: MayGoOn) -> None:
-    for finding in _twice(look):
-        logger().warning("drift_found", **finding.to_dict())
+        for finding in _twice(looks[subject]) if subject in looks else ():
+            logger().warning("drift_found", **finding.to_dict())
 
 
 def _twice(look: Callable[[], Iterable[Finding]]) -> list[Finding]:

@@ -14,6 +14,7 @@ from memory_tool.findings import TRUTH, Drift, Level
 from memory_tool.job_values import STORE
 from memory_tool.model import NewMemory, Patch
 from memory_tool.scope import Namespace, Scope
+from memory_tool.space_values import without_space
 from scripts.drifting.damage import DAMAGES
 from scripts.drifting.scene import Scene, scene_at
 from scripts.drifting.seeds import SEEDS
@@ -150,13 +151,13 @@ def test_a_coarse_level_says_less(scene: Scene) -> None:
 
 def test_the_daily_job_tells_the_log(scene: Scene) -> None:
     """Nobody has to ask; each index is a job of its own, for each host has its own files."""
-    duties = {duty.target: duty for duty in check_in(scene).duties()}
-    assert set(duties) == {*scene.liars, STORE}
+    check = check_in(scene)
+    assert set(check.subjects) == {*map(without_space, scene.liars), STORE}
     for liar in scene.liars.values():
         next(seed for seed in SEEDS if seed.finds is Drift.ORPHAN).sow(scene, liar)
     with capture_logs() as events:
-        for duty in duties.values():
-            duty.run(lambda: True)
+        for subject in check.subjects:
+            check.tell_log(subject)
     told = [event["target"] for event in events if event["event"] == "drift_found"]
     assert told == list(scene.liars)
     assert repair_in(scene).run(Level.ITEMS).after.clean

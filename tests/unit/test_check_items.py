@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from memory_tool.findings import TRUTH, Drift, Finding, Level, confirmed
+from memory_tool.findings import TRUTH, Drift, Finding, Level, confirmed, each_once
 from memory_tool.index_jobs.check_items import Disagreement, disagreements
 from memory_tool.index_jobs.check_queries import shares
 from memory_tool.index_jobs.repair import BATCH, redeliveries, to_rebuild
@@ -58,6 +58,12 @@ def test_only_what_two_looks_found_is_told() -> None:
     passing, lasting = finding(Drift.ORPHAN), finding(Drift.MISSING, highest=1)
     again = finding(Drift.MISSING, highest=2)
     assert confirmed([passing, lasting], [again, finding(Drift.DELETED)]) == [again]
+
+
+def test_a_memory_is_named_once_for_all_its_chunks() -> None:
+    """It is repaired as a whole."""
+    first, second = finding(Drift.WRONG_VECTOR, chunks=1), finding(Drift.WRONG_VECTOR, chunks=2)
+    assert each_once([first, second, finding(Drift.ORPHAN)]) == [first, finding(Drift.ORPHAN)]
 
 
 def test_fresh_numbers_lie_above_everything_that_was_met() -> None:

@@ -148,7 +148,7 @@ SELECT count(*) FROM (
 JOIN threefold.memory m ON m.ns_id = gap.ns_id AND m.id = gap.memory_id
 WHERE m.state = 'live'
 
--- name: lock_clock
+-- name: locked_highest
 -- Lock a namespace, and tell the highest number that it knows of: a clock may have gone back.
 WITH locked AS (
     SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = %(ns_id)s FOR UPDATE
