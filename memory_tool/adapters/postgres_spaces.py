@@ -13,7 +13,6 @@ from memory_tool.adapters.postgres_rows import (
     HALF,
     embedding_bytes,
     json_text,
-    number_array,
     space_definition,
 )
 from memory_tool.errors import InputError
@@ -23,11 +22,8 @@ from memory_tool.query import Candidate
 from memory_tool.space_ports import SpaceKeeper
 from memory_tool.space_values import EmbeddedText, FilledChunk, KnownSpace, Unembedded
 
-_PAGE: Final = 32
-"""Memories read at once: each may be ten megabytes of text."""
-
-_NAMESPACES: Final = 500
-"""Namespaces asked about at once; most have a few memories."""
+_PAGE: Final = 64
+"""Chunks looked at in one round trip. Each may bring a text of ten megabytes along."""
 
 _SETTLED: Final = 5_000
 """Chunks moved in one transaction."""
@@ -115,26 +111,26 @@ class PostgresSpaces(SpaceKeeper):
 
     def missing(self, space: int, ns_ids: Sequence[int]) -> Iterator[Unembedded]:
         """See :meth:`memory_tool.space_ports.VectorFiller.missing`."""
-        for first in range(0, len(ns_ids), _NAMESPACES):
-            yield from self._missing(space, sorted(ns_ids[first : first + _NAMESPACES]))
+        for ns_id in ns_ids:
+            yield from self._missing(space, ns_id)
 
-    def _missing(self, space: int, ns_ids: Sequence[int]) -> Iterator[Unembedded]:
-        left, after = list(ns_ids), _NOBODY
-        while left:
+    def _missing(self, space: int, ns_id: int) -> Iterator[Unembedded]:
+        place: tuple[str, int] | None = (_NOBODY, -1)
+        while place is not None:
+            after, ordinal = place
             records = self._fetch(
                 "missing_vectors",
                 {
                     "space": space,
-                    "ns_ids": number_array(left),
-                    "after": [after, *[_NOBODY] * (len(left) - 1)],
+                    "ns_id": ns_id,
+                    "after": after,
+                    "ordinal": ordinal,
                     "bound": _PAGE,
                 },
             )
-            yield from (_unembedded(record) for record in records if record[2] is not None)
-            if len(records) < _PAGE:
-                return
-            last, after = records[-1][:2]
-            left = left[left.index(last) :]
+            place = records[0][:2] if records else None
+            # A page may hold nothing that is missing.
+            yield from (_unembedded(record[2:]) for record in records if record[2] is not None)
 
     def fill(self, space: int, ns_id: int, *, chunks: Sequence[FilledChunk]) -> int:
         """See :meth:`memory_tool.space_ports.VectorFiller.fill`."""
@@ -205,7 +201,11 @@ class PostgresSpaces(SpaceKeeper):
         """Records from a share of the pages: about ten times as many chunks as are wanted."""
         chunks = int(self._fetch("size_of_chunks", {})[0][0])
         share = min(100.0, 1_000.0 * limit / chunks) if chunks > 10 * limit else 100.0
-        return self._fetch(name, {"space": space, "share": share, "bound": limit})
+        records = self._fetch(name, {"space": space, "share": share, "bound": limit})
+        if len(records) < limit and share < 100.0:
+            # The size may be one of long ago.
+            records = self._fetch(name, {"space": space, "share": 100.0, "bound": limit})
+        return records
 
     def _fetch(self, name: str, values: Mapping[str, object]) -> list[Any]:
         with self._pool.connection() as connection:
