@@ -28,6 +28,9 @@ _PAGE: Final = 64
 _SETTLED: Final = 5_000
 """Chunks moved in one transaction."""
 
+_ALL: Final = 100.0
+"""The share of pages of a sample that leaves none out, in percent."""
+
 _NOBODY: Final = "0" * 32
 """The id before all others."""
 
@@ -200,11 +203,11 @@ class PostgresSpaces(SpaceKeeper):
     def _sampled(self, name: str, space: int, *, limit: int) -> list[Any]:
         """Records from a share of the pages: about ten times as many chunks as are wanted."""
         chunks = int(self._fetch("size_of_chunks", {})[0][0])
-        share = min(100.0, 1_000.0 * limit / chunks) if chunks > 10 * limit else 100.0
+        share = min(_ALL, 1_000.0 * limit / chunks) if chunks > 10 * limit else _ALL
         records = self._fetch(name, {"space": space, "share": share, "bound": limit})
-        if len(records) < limit and share < 100.0:
+        if len(records) < limit and share < _ALL:
             # The size may be one of long ago.
-            records = self._fetch(name, {"space": space, "share": 100.0, "bound": limit})
+            records = self._fetch(name, {"space": space, "share": _ALL, "bound": limit})
         return records
 
     def _fetch(self, name: str, values: Mapping[str, object]) -> list[Any]:
