@@ -8,10 +8,12 @@ from typing import Protocol
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
+from memory_tool.erase_values import Receipt
+from memory_tool.inspection_ports import Inspected, TruthSide
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
-from memory_tool.model import EmbeddingSpace, Json
+from memory_tool.model import EmbeddingSpace, Json, MemoryId
 from memory_tool.overlay import OverlayMemo
 from memory_tool.patient_reader import PatientReader
 from memory_tool.port_values import Pointer
@@ -24,11 +26,13 @@ from memory_tool.ports import (
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.progress import Watch
 from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.settings import Settings
 from memory_tool.space_values import FIRST_SPACE, KnownSpace, SpaceChanged, Step
+from memory_tool.tier_ports import TierFigures, UseLog
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import WritePath, WriteRules
 
@@ -61,6 +65,10 @@ class Background(Protocol):
         """Do this too, for the store as a whole."""
         ...
 
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """Build these indexes anew now; ``False`` when another process has to, which is told."""
+        ...
+
     def whenever(self, changed: Callable[[], None]) -> None:
         """Call this whenever other embedding spaces are followed than before."""
         ...
@@ -79,6 +87,10 @@ class Background(Protocol):
 
     def do(self, kind: str, *, again: bool, may_go_on: MayGoOn) -> Mapping[str, Outcome]:
         """Offer a kind of job for every group and do it here, unless another process does."""
+        ...
+
+    def watch(self, watch: Watch) -> None:
+        """Tell of each step from now on, in the thread that takes it."""
         ...
 
     def stop(self) -> None:
@@ -110,6 +122,37 @@ class ChangeOfModel(Protocol):
         ...
 
 
+class Erasing(Protocol):
+    """Whoever erases with proof."""
+
+    def run(
+        self,
+        targets: Sequence[tuple[int, MemoryId | None]],
+        *,
+        pieces: Sequence[str] = (),
+        say: Callable[[str], None] = ...,
+    ) -> Receipt:
+        """Erase memories, or whole namespaces where no memory is named, from every place."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ageing:
+    """What becomes of memories with time.
+
+    Attributes:
+        figures: How many memories are in each tier, and what the archive weighs.
+        move: Moves what is due, and says how many memories that were.
+        use: Where uses are counted.
+        archives: Whether memories become cold: not where no archive is named that all hosts reach.
+    """
+
+    figures: Callable[[], TierFigures]
+    move: Callable[[MayGoOn], int]
+    use: UseLog
+    archives: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
     """Everything that a tool works with, made by a composition root or by a test.
@@ -127,6 +170,10 @@ class Stores:
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
+        eraser: Erases with proof; ``None`` where a record store was given that can't.
+        ageing: Tiers and use; ``None`` where the store knows neither.
+        truth_side: What a check needs of the truth, where that can be had.
+        inspected: The indexes that a check can look at closely.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
     """
@@ -148,6 +195,10 @@ class Stores:
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
     background: Background | None = None
+    eraser: Erasing | None = None
+    ageing: Ageing | None = None
+    truth_side: TruthSide | None = None
+    inspected: tuple[Inspected, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()
 

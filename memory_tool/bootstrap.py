@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
-from memory_tool.assembly import Stores
+from memory_tool.assembly import Background, Stores
 from memory_tool.bootstrap_embedders import Embedders
+from memory_tool.bootstrap_erase import eraser_of
 from memory_tool.bootstrap_indexes import GivenIndexes, Indexes
 from memory_tool.bootstrap_spaces import Made, recorded_space, with_changes
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
+from memory_tool.bootstrap_upkeep import ageing_of
 from memory_tool.errors import SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
+from memory_tool.index_jobs.check_store import daily_checks
+from memory_tool.index_jobs.erase import Erase
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
 from memory_tool.log_ports import IndexTarget
@@ -80,6 +84,8 @@ def open_tool(
         if stores.gaps is not None:
             fill = Backfill(stores.gaps, tool.complete).run_on
             stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
+        for duty in daily_checks(lambda: tool.stores):
+            stores.background.also(duty)
         if settings.applying:
             stores.background.start()
     logger().info("opened", where=dict(stores.where))
@@ -106,8 +112,8 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
 def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | None:
     if not settings.elasticsearch_url:
         return None
-    if truth.following is None or truth.figures is None:
-        message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
+    if truth.following is None:
+        message = "elasticsearch_url needs a record_store with the port ChangeLog"
         raise SettingsError(message)
     server = ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
     server.check()
@@ -134,6 +140,10 @@ def _joined(
         truth=truth,
         server=server,
     )
+    background = indexes.background()
+    ageing = None
+    if truth.ageing is not None and truth.figures is not None and background is not None:
+        ageing = ageing_of(truth.ageing, settings, figures=truth.figures, background=background)
     stores = Stores(
         records=truth.records,
         reader=truth.reader,
@@ -146,7 +156,11 @@ def _joined(
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
-        background=indexes.background(),
+        background=background,
+        eraser=_eraser(settings, truth, background=background),
+        ageing=ageing,
+        truth_side=truth.side,
+        inspected=indexes.inspected(number),
         where={
             "records": truth.shown,
             **indexes.where,
@@ -161,6 +175,12 @@ def _joined(
         settings=settings, truth=truth, embedders=embedders, indexes=indexes, side=given.side
     )
     return with_changes(stores, made)
+
+
+def _eraser(settings: Settings, truth: Truth, *, background: Background | None) -> Erase | None:
+    if truth.erasing is None or truth.following is None or background is None:
+        return None
+    return eraser_of(settings, truth.erasing, background=background, jobs=truth.following.jobs)
 
 
 def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> EmbeddingSpace | None:

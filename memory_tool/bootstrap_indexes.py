@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
+from memory_tool.adapters.faiss_codes import kinds_of
 from memory_tool.adapters.faiss_files import open_generation
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
@@ -13,11 +14,13 @@ from memory_tool.adapters.faiss_spaces import space_folder, tidy
 from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
 from memory_tool.adapters.host_folder import FolderLease, open_folder
 from memory_tool.assembly import Background
+from memory_tool.bootstrap_check import Folders, inspected_of
 from memory_tool.bootstrap_truth import Truth
 from memory_tool.errors import MissingExtra
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.followed_spaces import FollowedSpaces
 from memory_tool.index_jobs.following import FolderTargets, Following, background_of
+from memory_tool.inspection_ports import Inspected
 from memory_tool.inventory_ports import IndexInventory
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log_ports import IndexTarget
@@ -101,6 +104,19 @@ class Indexes:
             return self._vectors.inventory(pointer)
         folder = space_folder(self._root, self._truth.identity, space=number)
         return nullcontext(FaissInventory(open_generation(folder, pointer)))
+
+    def inspected(self, number: int) -> tuple[Inspected, ...]:
+        """The indexes that a check of a space can look at closely."""
+        return inspected_of(
+            Folders(
+                vectors=space_folder(self._root, self._truth.identity, space=number),
+                keywords=self._settings.data_dir / "keywords",
+            ),
+            self._truth,
+            space=self.recorded(number),
+            vector_index=self.vector_index(number),
+            keyword_index=self.keyword_index,
+        )
 
     def background(self) -> Background | None:
         """What brings the indexes forward; ``None`` where there is no log."""
@@ -201,16 +217,14 @@ class Indexes:
 
     def _server_targets(self, spaces: tuple[int, ...]) -> Iterator[IndexTarget]:
         """The indexes on a server, which one process of all hosts brings forward."""
-        following, figures = self._truth.following, self._truth.figures
-        if self._server is None or following is None or figures is None:
+        following = self._truth.following
+        if self._server is None or following is None:
             return
         if self._given.keyword is None:
-            yield self._server.target("keyword", log=following.log, figures=figures)
+            yield self._server.target("keyword", log=following.log)
         if self._given.vector is None and self._vectors is not None:
             for number in spaces:
-                yield self._vectors.target(
-                    "vector", log=following.log, figures=figures, number=number
-                )
+                yield self._vectors.target("vector", log=following.log, number=number)
 
     def _vector_targets(self, number: int) -> Iterator[IndexTarget]:
         given, following = self._given.vector, self._truth.following
@@ -226,7 +240,9 @@ class Indexes:
             name=name,
             pointer=lambda: log.pointer(name),
             policy=GraphPolicy(
-                above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
+                above=settings.hnsw_min_rows,
+                kinds=kinds_of(settings.vector_index),
+                ef_construction=settings.hnsw_ef_construction,
             ),
             patience=Patience(rows=settings.fold_rows, seconds=settings.fold_seconds),
         )

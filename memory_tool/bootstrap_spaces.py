@@ -57,6 +57,7 @@ def with_changes(stores: Stores, made: Made) -> Stores:
             recorded=lambda: known.space,
             embedder=made.embedders.of(known),
             vector_index=made.indexes.vector_index(known.number),
+            inspected=made.indexes.inspected(known.number),
             where={**before.where, "embedder": known.space.name},
         )
 

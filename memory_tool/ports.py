@@ -151,6 +151,20 @@ class TokenSearch(Protocol):
         """Chunks with at least one of the terms among their words, bigrams or extra words."""
         ...
 
+    @property
+    def lowered(self) -> int:
+        """How many memories that may be seen are warm or cold: no keyword index holds their words.
+
+        About so many: expired ones are counted until they are deleted. 0 is exact.
+        """
+        ...
+
+    def lower_chunks_with(
+        self, terms: Sequence[str], limit: int, *, within: frozenset[MemoryId] | None
+    ) -> tuple[ChunkTokens, ...]:
+        """Like :meth:`chunks_with`, of warm and cold memories only; ``within`` keeps to these."""
+        ...
+
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
         """How many chunks hold each term, as counted last; the key ``""`` counts all chunks."""
         ...

@@ -93,6 +93,7 @@ class ReadPath:
             depth=query.depth,
             wanted=query.strategy.arms,
             bm25=self._rules.bm25,
+            limit=max(query.limit, 1),
         )
         answer = self._widening(query, view, asked=asked, rank=rank)
         notes = dict.fromkeys((*missing, *answer.degraded))

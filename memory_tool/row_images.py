@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from memory_tool.model import Json, Memory, NewMemory, Patch, State, StoredRow, Unset
+from memory_tool.model import Json, Memory, NewMemory, Patch, State, StoredRow, Tier, Unset
 from memory_tool.port_values import Existing
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Extra, Put
+from memory_tool.write_changes import Extra, Move, Put
 
 
 def is_expired(memory: Memory, now: datetime) -> bool:
@@ -86,14 +86,17 @@ def patch_of(put: Put, now: datetime) -> Patch:
     return Patch(content=put.new.content, type=put.type, **named)
 
 
-_IN_BOTH_INDEXES: Final = ("content", "type", "tags", "occurred_at", "expires_at", "tier")
+_IN_BOTH_INDEXES: Final = ("content", "type", "tags", "occurred_at", "expires_at")
 _IN_KEYWORD_INDEX: Final = (*_IN_BOTH_INDEXES, "source", "metadata")
 
 
 def revised_row(
     row: StoredRow, patch: Patch, *, nseq: int, now: datetime, extra: Extra
 ) -> StoredRow | None:
-    """The next image of a row, or ``None`` when the patch changes nothing."""
+    """The next image of a row, or ``None`` when the patch changes nothing.
+
+    What was changed just now is hot, wherever it was.
+    """
     old = row.memory
     values: dict[str, Any] = {}
     for field in dataclasses.fields(patch):
@@ -104,14 +107,33 @@ def revised_row(
     changed = {name for name, value in values.items() if value != getattr(old, name)}
     if not changed:
         return None
-    memory = dataclasses.replace(old, **values, version=old.version + 1, updated_at=now)
+    memory = dataclasses.replace(
+        old, **values, version=old.version + 1, updated_at=now, tier=Tier.HOT
+    )
+    by_words = changed.intersection(_IN_KEYWORD_INDEX) or old.tier is not Tier.HOT
     return dataclasses.replace(
         row,
         memory=memory,
         nseq=nseq,
         vector_nseq=nseq if changed.intersection(_IN_BOTH_INDEXES) else row.vector_nseq,
-        keyword_nseq=nseq if changed.intersection(_IN_KEYWORD_INDEX) else row.keyword_nseq,
+        keyword_nseq=nseq if by_words else row.keyword_nseq,
         extra=extra(memory),
+        archive=None,
+    )
+
+
+def moved_row(row: StoredRow, move: Move, *, nseq: int) -> StoredRow:
+    """The image of a row in another tier. No new version: it says what it said.
+
+    Words are searched elsewhere from now on; of vectors nothing changes.
+    """
+    content = row.memory.content if move.summary is None else move.summary
+    return dataclasses.replace(
+        row,
+        memory=dataclasses.replace(row.memory, tier=move.tier, content=content),
+        nseq=nseq,
+        keyword_nseq=nseq,
+        archive=move.archive,
     )
 
 

@@ -17,7 +17,7 @@ still gets its vector takes a number, so that they hear of it. ``active``: this 
 FOLLOWED: Final[tuple[SpaceState, ...]] = ("active", "building")
 """Spaces whose indexes are brought forward."""
 
-_OF_SPACE: Final = re.compile(r".*:space(\d+)")
+_OF_SPACE: Final = re.compile(r"(.*):space(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,13 @@ def target_in_space(name: str, number: int) -> str:
 def space_of_target(target: str) -> int | None:
     """The space that a target's name says it holds; ``None`` where it follows the active one."""
     named = _OF_SPACE.fullmatch(target)
-    return int(named[1]) if named else None
+    return int(named[2]) if named else None
+
+
+def without_space(target: str) -> str:
+    """The target's name without the space that it holds: what stays when the model changes."""
+    named = _OF_SPACE.fullmatch(target)
+    return named[1] if named else target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from memory_tool.scope import Namespace, Scope
 from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
 from memory_tool.settling import Rank
+from memory_tool.use_counts import UseCounts
 from memory_tool.validation import check_query, checked_id, memory_type_of
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import raise_if_failed
@@ -76,6 +77,7 @@ class MemoryTool:
         self._queue = WriteQueue(
             self._stored, items=settings.group_items, seconds=settings.group_seconds
         )
+        self._use = UseCounts(stores.ageing.use if stores.ageing else None)
         self._queue_failure: Exception | None = None
         self._closed = False
 
@@ -218,14 +220,21 @@ class MemoryTool:
     def search(self, query: Query, rank: Rank) -> Answer:
         """See :meth:`memory_tool.read_path.ReadPath.search`."""
         self._check_open()
-        return self._joining.run(lambda now: now.read.search(query, rank))
+        answer = self._joining.run(lambda now: now.read.search(query, rank))
+        self._use.note((found.hit.outline.ns_id, found.memory.id) for found in answer.found)
+        return answer
 
     def fetch(self, scope: Scope, memory_id: MemoryId) -> StoredRow:
-        """One memory.
+        """One memory; that is counted as a use of it.
 
         Raises:
             NotFound: There is none with this id in the scope.
         """
+        row = self._row(scope, memory_id)
+        self._use.note([(row.ns_id, row.memory.id)])
+        return row
+
+    def _row(self, scope: Scope, memory_id: MemoryId) -> StoredRow:
         known = checked_id(memory_id)
         row = self._reader.fetch(scope, [known]).get(known)
         if row is None:
@@ -257,7 +266,7 @@ class MemoryTool:
         idempotency_key: str | None = None,
     ) -> WriteResult:
         """Change one memory; see :meth:`memory_tool.write_path.WritePath.revise`."""
-        found = self.fetch(scope, memory_id).memory
+        found = self._row(scope, memory_id).memory
         return self._joining.run(
             lambda now: now.write.revise(
                 found.namespace,
@@ -338,6 +347,7 @@ class MemoryTool:
             return
         self._closed = True
         self._queue.close()
+        self._use.close()
         stores = self.stores
         if stores.background is not None:
             stores.background.close()

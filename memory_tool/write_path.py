@@ -244,7 +244,7 @@ def _has_vectors(changes: Sequence[Change]) -> bool:
     return any(
         chunk.embedding is not None
         for change in changes
-        if not isinstance(change, Remove)
+        if isinstance(change, Put | Revise | Complete)
         for chunk in change.chunks or ()
     )
 

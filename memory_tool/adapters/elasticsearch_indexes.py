@@ -21,7 +21,7 @@ from memory_tool.bm25 import FieldParameters
 from memory_tool.errors import Unavailable
 from memory_tool.inventory_ports import IndexInventory
 from memory_tool.log import logger
-from memory_tool.log_ports import ChangeFigures, ChangeLog
+from memory_tool.log_ports import ChangeLog
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Pointer
 from memory_tool.settings import Settings
@@ -91,12 +91,7 @@ class ElasticsearchIndexes:
         )
 
     def target(
-        self,
-        kind: Kind,
-        *,
-        log: ChangeLog,
-        figures: ChangeFigures,
-        number: int = FIRST_SPACE,
+        self, kind: Kind, *, log: ChangeLog, number: int = FIRST_SPACE
     ) -> ElasticsearchTarget:
         """The target that feeds the index of this kind; of vectors, of the space of this number."""
         return ElasticsearchTarget(
@@ -104,7 +99,6 @@ class ElasticsearchIndexes:
             name=self.target_name(kind, number),
             layout=self._keywords if kind == "keyword" else VectorLayout(),
             log=log,
-            figures=figures,
             patience=replace(PATIENCE, seconds=self._settings.elasticsearch_refresh_seconds),
         )
 

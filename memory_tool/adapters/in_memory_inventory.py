@@ -3,10 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, StoreState
+from memory_tool.adapters.in_memory_state import (
+    InMemoryStore,
+    NamespaceState,
+    StoreState,
+    is_held,
+)
 from memory_tool.inventory import Entry, Settled, fingerprints_by_namespace
 from memory_tool.inventory_ports import TruthInventory
-from memory_tool.model import Chunk, MemoryId, State, StoredRow
+from memory_tool.model import Chunk, MemoryId, StoredRow
 
 Kind = Literal["vector", "keyword"]
 
@@ -72,7 +77,7 @@ def _entries(
 def _settled(space: NamespaceState, kind: Kind, *, clock: int) -> Iterator[Entry]:
     for memory_id, row in sorted(space.rows.items()):
         number = _number(row, kind)
-        if row.state is State.LIVE and number <= clock:
+        if is_held(row, kind) and number <= clock:
             for chunk in space.chunks.get(memory_id, ()):
                 if _held(chunk, row, kind=kind):
                     yield Entry(memory_id, chunk.ordinal, number)

@@ -14,6 +14,7 @@ from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, 
 from memory_tool.errors import Corrupt, IdempotencyConflict, ScopeRequired, TooManyNamespaces
 from memory_tool.model import Chunk, EmbeddingSpace, Memory, MemoryId, State, StoredRow, WriteResult
 from memory_tool.port_values import (
+    ChunkWords,
     Commit,
     Existing,
     Lookup,
@@ -147,6 +148,8 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
         if change.chunks is not None:
             kept = sorted(change.chunks, key=lambda chunk: chunk.ordinal)
             chunks[memory_id] = tuple(map(_kept_chunk, kept))
+        if change.tokens:
+            chunks[memory_id] = _with_tokens(chunks[memory_id], change.tokens)
         versions[memory_id] = _versions(versions.get(memory_id, ()), change)
     _check_unique(rows)
     receipt = Receipt(request_hash=commit.request_hash, results=plan.results)
@@ -173,6 +176,16 @@ def _without_vectors(plan: WritePlan) -> WritePlan:
             )
             for change in plan.changes
         ),
+    )
+
+
+def _with_tokens(chunks: tuple[Chunk, ...], tokens: Sequence[ChunkWords]) -> tuple[Chunk, ...]:
+    new = {one.ordinal: one for one in tokens}
+    return tuple(
+        dataclasses.replace(chunk, words=one.words, bigrams=one.bigrams)
+        if (one := new.get(chunk.ordinal))
+        else chunk
+        for chunk in chunks
     )
 
 

@@ -11,8 +11,9 @@ from memory_tool.adapters.postgres_queries import statement
 NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 """Which of a row's numbers is its version in an index of each kind."""
 
-ROW_HELD: Final = {"vector": "m.state = 'live'", "keyword": "m.state = 'live'"}
-"""Of which rows an index of each kind holds chunks at all."""
+ROW_HELD: Final = {"vector": "m.state = 'live'", "keyword": "m.state = 'live' AND m.tier = 'hot'"}
+"""Of which rows an index of each kind holds chunks at all. The words of warm and cold memories are
+looked for in the truth."""
 
 CHUNK_HELD: Final = {
     "vector": f"({statement('vector_in')}) IS NOT NULL",

@@ -7,6 +7,7 @@ from memory_tool.errors import Unavailable
 from memory_tool.index_jobs.background import POLL_SECONDS, BackgroundApplier
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log import logger
+from memory_tool.progress import Watch
 
 Spaces = tuple[int, ...]
 
@@ -27,6 +28,7 @@ class FollowedSpaces:
         self._spaces = look()
         self._inner = make(self._spaces)
         self._duties: list[Duty] = []
+        self._watching: Watch | None = None
         self._hearing: list[Callable[[], None]] = []
         # Whoever stops the inner one waits for its threads, which may call everything else here.
         self._changing = threading.RLock()
@@ -94,6 +96,15 @@ class FollowedSpaces:
         self._refresh()
         return self._inner.do(kind, again=again, may_go_on=may_go_on)
 
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """See :class:`BackgroundApplier`."""
+        return self._inner.mend(targets, reason)
+
+    def watch(self, watch: Watch) -> None:
+        """See :class:`BackgroundApplier`."""
+        self._watching = watch
+        self._inner.watch(watch)
+
     def stop(self) -> None:
         """See :class:`BackgroundApplier`."""
         self._end()
@@ -140,6 +151,8 @@ class FollowedSpaces:
         inner = self._make(spaces)
         for duty in self._duties:
             inner.also(duty)
+        if self._watching is not None:
+            inner.watch(self._watching)
         if self._started:
             inner.start()
         self._inner, self._spaces = inner, spaces

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psycopg
 
+from memory_manage.bootstrap import Parts, open_parts
 from memory_manage.manager import MemoryManage
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
@@ -122,6 +123,10 @@ class OwnStore:
         return MemoryManage.open(
             on_progress=lambda _line: None, **{**self._settings(name), **arguments}
         )
+
+    def parts(self, name: str = "one", /, **arguments: Any) -> Parts:  # noqa: ANN401 - those of open_parts
+        """What a memory of it is made of, for tests that look beneath."""
+        return open_parts({**self._settings(name), **arguments}, on_progress=lambda _line: None)
 
     def other_process(
         self, name: str = "one", /, **settings: str

@@ -7,9 +7,9 @@ import pytest
 
 from memory_tool.inventory import NOTHING, Entry, Settled, fingerprint_of
 from memory_tool.inventory_ports import TruthInventory
-from memory_tool.model import Chunk, MemoryId, NewMemory, Patch
+from memory_tool.model import Chunk, MemoryId, NewMemory, Patch, Tier
 from memory_tool.port_values import DeadLetter
-from memory_tool.write_changes import Remove, Revise
+from memory_tool.write_changes import Move, Remove, Revise
 from tests.contract.truth import Truth
 from tests.factories import BEN, chunk_of, put
 
@@ -87,6 +87,16 @@ class TruthInventoryContract:
         vectors = counted.inventory.settled(TARGET, "vector", clocks=clocks)
         assert counted.agrees(2, [tea])
         assert vectors.fingerprints == {counted.truth.number(): fingerprint_of([tea])}
+
+    def test_words_of_lower_memories_are_in_no_index(self, counted: Counted) -> None:
+        """Their vectors are, in the version that they had before."""
+        first, second = counted.truth.add("one", "two")
+        counted.truth.write(Move(memory_id=first, tier=Tier.WARM, nseq=1))
+        assert counted.agrees(3, [Entry(second, 0, 2)])
+        clocks = {counted.truth.number(): 3}
+        vectors = counted.inventory.settled(TARGET, "vector", clocks=clocks)
+        both = fingerprint_of([Entry(first, 0, 1), Entry(second, 0, 2)])
+        assert vectors.fingerprints == {counted.truth.number(): both}
 
     def test_what_a_target_can_not_take_moves(self, counted: Counted) -> None:
         """It may hold an older version of it, or nothing; other targets have to hold it."""

@@ -42,6 +42,30 @@ def test_what_others_put_into_the_environment_is_ignored(name: str) -> None:
     assert load_settings(environment={name: "x"}) == Settings()
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"vector_index": "hnsw64"}, "one of auto; hnsw; ivf; compressed;.* not 'hnsw64'"),
+        ({"vector_index": "pq", "hnsw_min_rows": 5000}, "9,984 vectors at least: .*not 5,000"),
+        (
+            {
+                "vector_index": "ivf",
+                "vector_backend": "elasticsearch",
+                "elasticsearch_url": "http://node",
+            },
+            "vector_backend is elasticsearch",
+        ),
+    ],
+)
+def test_a_kind_of_index_that_can_not_be_built_is_refused(
+    values: dict[str, object], said: str
+) -> None:
+    """At the start, with what would do, instead of at the first fold."""
+    with pytest.raises(SettingsError, match=said):
+        load_settings(values, environment={})
+    load_settings({"vector_index": "pq"}, environment={})
+
+
 def test_an_unknown_argument_is_an_error() -> None:
     """The same rule for code as for variables."""
     with pytest.raises(SettingsError, match="data_dir"):
@@ -58,6 +82,8 @@ def test_an_unknown_argument_is_an_error() -> None:
         ("pooled", "perhaps"),
         ("scope_requires", "team"),
         ("retry_seconds", -1),
+        ("warm_days", 6),
+        ("purge_hours", 0),
     ],
 )
 def test_values_that_can_not_be_are_refused(name: str, value: object) -> None:
@@ -121,3 +147,15 @@ def test_a_secret_that_can_not_be_read_is_an_error(tmp_path: Path, content: byte
         load_settings(environment={"THREEFOLD_EMBEDDER_KEY_FILE": str(file)})
 
     assert "hush" not in str(caught.value)
+
+
+def test_texts_are_archived_where_every_host_can_read_them(tmp_path: Path) -> None:
+    """An embedded store has one host; those of a server may share no folder."""
+    embedded = load_settings({"data_dir": tmp_path}, environment={})
+    server = {"data_dir": tmp_path, "database_url": "postgresql://db"}
+    named = {**server, "archive_dir": "/shared"}
+
+    assert (embedded.archives, embedded.archive_folder) == (True, tmp_path / "archive")
+    assert not load_settings(server, environment={}).archives
+    assert load_settings(named, environment={}).archives
+    assert load_settings(named, environment={}).archive_folder == Path("/shared")
