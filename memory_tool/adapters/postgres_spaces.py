@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -15,12 +16,15 @@ from memory_tool.adapters.postgres_rows import (
     json_text,
     space_definition,
 )
-from memory_tool.errors import InputError
-from memory_tool.model import EmbeddingSpace, Json
+from memory_tool.archive_ports import Archive
+from memory_tool.errors import Corrupt, InputError, Unavailable
+from memory_tool.log import logger
+from memory_tool.model import ArchivePlace, EmbeddingSpace, Json
 from memory_tool.port_values import StoredVectors
 from memory_tool.query import Candidate
 from memory_tool.space_ports import SpaceKeeper
 from memory_tool.space_values import EmbeddedText, FilledChunk, KnownSpace, Unembedded
+from memory_tool.text.normalise import content_hash
 
 _PAGE: Final = 64
 """Chunks looked at in one round trip. Each may bring a text of ten megabytes along."""
@@ -38,8 +42,10 @@ _NOBODY: Final = "0" * 32
 class PostgresSpaces(SpaceKeeper):
     """See :mod:`memory_tool.space_ports`. Connects as ``threefold_worker``."""
 
-    def __init__(self, pool: PostgresPool) -> None:
+    def __init__(self, pool: PostgresPool, archive: Archive | None = None) -> None:
+        """Without an ``archive`` cold memories keep the model that they were stored with."""
         self._pool = pool
+        self._archive = archive
 
     # ── Which spaces there are ──
 
@@ -133,7 +139,26 @@ class PostgresSpaces(SpaceKeeper):
             )
             place = records[0][:2] if records else None
             # A page may hold nothing that is missing.
-            yield from (_unembedded(record[2:]) for record in records if record[2] is not None)
+            for record in records:
+                if record[2] is not None:
+                    yield self._whole(_unembedded(record[2:-1]), record[-1])
+
+    def _whole(self, gap: Unembedded, archived: Mapping[str, Any] | None) -> Unembedded:
+        """With the text that its chunks are parts of: of a cold memory a summary is at hand."""
+        at_hand = gap.content is not None and content_hash(gap.content) == gap.content_hash
+        if archived is None or at_hand:
+            return gap
+        place = ArchivePlace(**archived)
+        try:
+            if self._archive is None:
+                message = "this store was opened without its archive"
+                raise Unavailable(message, store="archive")
+            found = self._archive.read(place).content
+        except Corrupt as error:
+            logger().warning("archive_unreadable", file=place.file, reason=str(error))
+            return replace(gap, content=None)
+        whole = content_hash(found) == gap.content_hash
+        return replace(gap, content=found if whole else None)
 
     def fill(self, space: int, ns_id: int, *, chunks: Sequence[FilledChunk]) -> int:
         """See :meth:`memory_tool.space_ports.VectorFiller.fill`."""

@@ -117,7 +117,7 @@ WITH page AS (
     ORDER BY k.ns_id, k.memory_id, k.ordinal LIMIT %(bound)s
 )
 SELECT l.hex, l.ordinal, m.ns_id, m.hex, m.content, m.content_hash,
-       gap.ordinals, gap.starts, gap.stops
+       gap.ordinals, gap.starts, gap.stops, m.archive
 FROM (
     SELECT encode(uuid_send(p.memory_id), 'hex') AS hex, p.ordinal FROM page p
     ORDER BY p.memory_id DESC, p.ordinal DESC LIMIT 1
@@ -129,7 +129,8 @@ LEFT JOIN (
     FROM page p WHERE p.missing GROUP BY p.memory_id
 ) gap ON true
 LEFT JOIN LATERAL (
-    SELECT m.ns_id, encode(uuid_send(m.id), 'hex') AS hex, m.content, m.content_hash, m.state
+    SELECT m.ns_id, encode(uuid_send(m.id), 'hex') AS hex, m.content, m.content_hash, m.archive,
+           m.state
     FROM threefold.memory m WHERE m.ns_id = %(ns_id)s AND m.id = gap.memory_id OFFSET 0
 ) m ON m.state = 'live'
 
@@ -185,14 +186,14 @@ SELECT greatest(sum(c.reltuples), 0)::bigint FROM pg_class c
 JOIN pg_inherits i ON i.inhrelid = c.oid WHERE i.inhparent = 'threefold.chunk'::regclass
 
 -- name: sampled_texts
--- Texts of chunks with their vectors in a space, of live rows taken at random.
+-- Texts of chunks with their vectors in a space, of live rows taken at random that are not archived.
 SELECT substr(m.content, k.start + 1, k.stop - k.start), k.embedding
 FROM (
     SELECT k.ns_id, k.memory_id, k.start, k.stop, {@vector_in} AS embedding
     FROM threefold.chunk k TABLESAMPLE SYSTEM (%(share)s)
 ) k
 JOIN threefold.memory m ON m.ns_id = k.ns_id AND m.id = k.memory_id
-WHERE m.state = 'live' AND k.embedding IS NOT NULL
+WHERE m.state = 'live' AND m.archive IS NULL AND k.embedding IS NOT NULL
 ORDER BY random() LIMIT %(bound)s
 
 -- name: vectors_of_namespace
