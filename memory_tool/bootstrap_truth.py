@@ -118,7 +118,7 @@ def postgres_truth(
         gaps=log,
         identity=identity,
         shown=database.shown,
-        keeper=PostgresSpaces(worker),
+        keeper=PostgresSpaces(worker, ageing.archive),
         inventory=PostgresInventory(worker),
         erasing=erase_doors(
             settings,
