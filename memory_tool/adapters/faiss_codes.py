@@ -63,7 +63,7 @@ class IndexKind(ABC):
         """An index that is to be trained with a sample of so many rows, and then filled."""
 
     @abstractmethod
-    def made(self, index: faiss.Index) -> bool:
+    def recognises(self, index: faiss.Index) -> bool:
         """Whether an index that was read is of this kind, in all of its parts."""
 
     @abstractmethod
@@ -103,8 +103,8 @@ class Hnsw(IndexKind):
         quantizer = cast("faiss.ScalarQuantizer", self.quantizer)
         return faiss.IndexHNSWSQ(dimension, quantizer, self.NEIGHBOURS, _METRIC)
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`."""
         wanted = faiss.IndexHNSWFlat if self.quantizer is None else faiss.IndexHNSWSQ
         if type(index) is not wanted:
             return False
@@ -147,8 +147,8 @@ class Ivf(IndexKind):
         )
         return cast("faiss.Index", index)
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`. Lists in a file of their own are not ours."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`. Lists in a file of their own are not ours."""
         if type(index) is not faiss.IndexIVFScalarQuantizer or index.invlists is None:
             return False
         centroids = faiss.downcast_index(index.quantizer)
@@ -215,8 +215,8 @@ class Pq(_Scan):
         index.pq.cp.niter = self.ROUNDS
         return cast("faiss.Index", index)
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`."""
         return (
             type(index) is faiss.IndexPQ
             and _parts(index.d) == index.pq.M
@@ -247,8 +247,8 @@ class Rabitq(_Scan):
         """See :meth:`IndexKind.empty`."""
         return cast("faiss.Index", faiss.IndexRaBitQ(dimension, _METRIC))
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`."""
         # The stubs lack the number of bits.
         return type(index) is faiss.IndexRaBitQ and getattr(index.rabitq, "nb_bits", 0) == 1
 
