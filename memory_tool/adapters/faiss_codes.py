@@ -196,10 +196,15 @@ class _Scan(IndexKind):
 
 
 class Pq(_Scan):
-    """Product quantisation: four numbers become the number of the nearest of 256 centroids."""
+    """Product quantisation: four numbers become the number of the nearest of 256 centroids.
+
+    More is wanted of the sample, from which the centroids were learned: at .99 the recall of other
+    real vectors was .983.
+    """
 
     name = "pq"
     selects = False
+    recall_wanted = 0.995
     least = PQ_LEAST
 
     ROUNDS = 10
