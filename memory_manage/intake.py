@@ -1,6 +1,7 @@
 """What callers pass to ``add`` and ``update``, made into the nouns of the hands. Pure."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -57,7 +58,8 @@ def new_memory(
         type=typed,
         tags=tuple(_list(options.get("tags") or (), "tags")),
         occurred_at=time_of(options.get("occurred_at"), "occurred_at"),
-        expires_at=_expiry(options),
+        expires_at=time_of(options.get("expires_at"), "expires_at"),
+        ttl=_ttl(options),
         run_id=options.get("run_id"),
         turn=turn,
         on_duplicate=on_duplicate_of(options.get("on_duplicate") or OnDuplicate.SKIP),
@@ -146,8 +148,11 @@ def time_of(value: object, what: str) -> datetime | None:
         except ValueError as error:
             message = f"{what}: {value!r} is no ISO time"
             raise InvalidTime(message) from error
-    if not isinstance(value, datetime) or value.utcoffset() is None:
-        message = f"{what} needs a time zone: {value!r}"
+    if not isinstance(value, datetime):
+        message = f"{what} must be a time with a zone, not {type(value).__name__}"
+        raise InvalidTime(message)
+    if value.utcoffset() is None:
+        message = f"{what} needs a time zone, such as {value.isoformat()}+00:00"
         raise InvalidTime(message)
     check_time(value, what)
     return value.astimezone(UTC)
@@ -170,20 +175,15 @@ def vector_of(value: object) -> Vector | None:
         raise InvalidEmbedding(message) from error
 
 
-def _expiry(options: Mapping[str, Any]) -> datetime | None:
+def _ttl(options: Mapping[str, Any]) -> timedelta | None:
     ttl = options.get("ttl")
-    expires = time_of(options.get("expires_at"), "expires_at")
-    if ttl is None:
-        return expires
-    if expires is not None:
-        message = "give expires_at or ttl, not both"
-        raise InputError(message)
-    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+    if ttl is None or isinstance(ttl, timedelta):
+        return ttl
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not math.isfinite(ttl):
         message = f"ttl is a positive number of seconds or a timedelta, not {ttl!r}"
         raise InputError(message)
     try:
-        return datetime.now(UTC) + timedelta(seconds=seconds)
+        return timedelta(seconds=ttl)
     except OverflowError as error:
         message = f"ttl {ttl!r} reaches beyond the year 9999"
         raise InvalidTime(message) from error

@@ -120,6 +120,8 @@ class MemoryItem(Record):
     expires_at: datetime | None = None
     verified_at: datetime | None = None
     tier: str = "hot"
+    access_count: int = 0
+    last_accessed_at: datetime | None = None
     path: str | None = None
     flags: tuple[str, ...] = ()
     key: str | None = None
@@ -155,6 +157,9 @@ def item_of(
         expires_at=memory.expires_at,
         verified_at=memory.verified_at,
         tier=memory.tier.value,
+        access_count=memory.access_count,
+        last_accessed_at=memory.last_accessed_at,
+        flags=memory.flags,
         key=memory.key,
         run_id=memory.run_id,
         conversation_id=place.conversation_id if place else None,

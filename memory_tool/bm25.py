@@ -184,6 +184,28 @@ class CorpusStatistics:
             },
         )
 
+    def beside(
+        self, query: KeywordQuery, term_documents: Mapping[str, int], *, documents: int
+    ) -> "CorpusStatistics":
+        """These documents counted together with others.
+
+        Args:
+            query: Its terms are the ones that count.
+            term_documents: How many of the others hold each term.
+            documents: How many there are of both.
+        """
+        return CorpusStatistics(
+            documents=documents,
+            average_length=self.average_length,
+            document_frequency={
+                field: {
+                    term: self.document_frequency[field].get(term, 0) + term_documents.get(term, 0)
+                    for term in terms
+                }
+                for field, terms in _terms(query).items()
+            },
+        )
+
 
 def scores(
     query: KeywordQuery,
@@ -222,6 +244,26 @@ def best(
         for document, score in zip(documents, results, strict=True)
         if score > 0
     )[: max(depth, 0)]
+
+
+def most_possible(
+    terms: Iterable[str],
+    *,
+    statistics: CorpusStatistics,
+    parameters: FieldParameters = DEFAULT_FIELD_PARAMETERS,
+    weights: FieldWeights = DEFAULT_WEIGHTS,
+) -> float:
+    """A score that no document reaches which holds no other term of the query than these.
+
+    However often a term occurs, it counts at most k1 + 1 times its idf.
+    """
+    weight_of, knobs = weights.by_field(), parameters.by_field()
+    return sum(
+        weight_of[field] * (knobs[field].k1 + 1) * _idf(term, field, statistics=statistics)
+        for term in terms
+        for field in FIELDS
+        if term in statistics.document_frequency[field]
+    )
 
 
 def best_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:

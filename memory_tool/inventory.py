@@ -49,8 +49,12 @@ class Settled:
 
 def entry_digest(entry: Entry) -> int:
     """The first 8 bytes of the MD5 of ``id:ordinal:version``, as a signed number, as SQL has it."""
-    text = f"{entry.memory_id}:{entry.ordinal}:{entry.version}"
-    raw = hashlib.md5(text.encode("ascii"), usedforsecurity=False).digest()
+    return content_digest(f"{entry.memory_id}:{entry.ordinal}:{entry.version}".encode("ascii"))
+
+
+def content_digest(content: bytes) -> int:
+    """The first 8 bytes of the MD5 of some bytes, as a signed number, as SQL has it."""
+    raw = hashlib.md5(content, usedforsecurity=False).digest()
     return int.from_bytes(raw[:_DIGEST_BYTES], "big", signed=True)
 
 
@@ -61,6 +65,20 @@ def fingerprint_of(entries: Iterable[Entry]) -> Fingerprint:
         count += 1
         digest ^= entry_digest(entry)
     return Fingerprint(count, digest)
+
+
+def fingerprints_by_namespace(
+    entries: Iterable[tuple[int, Entry]], *, leaving_out: Mapping[int, frozenset[MemoryId]]
+) -> dict[int, Fingerprint]:
+    """The fingerprint of each namespace's entries, but for those of some memories."""
+    counts: dict[int, int] = {}
+    digests: dict[int, int] = {}
+    nobody: frozenset[MemoryId] = frozenset()
+    for ns_id, entry in entries:
+        if entry.memory_id not in leaving_out.get(ns_id, nobody):
+            counts[ns_id] = counts.get(ns_id, 0) + 1
+            digests[ns_id] = digests.get(ns_id, 0) ^ entry_digest(entry)
+    return {ns_id: Fingerprint(count, digests[ns_id]) for ns_id, count in counts.items()}
 
 
 def differing(

@@ -17,7 +17,19 @@ class TruthInventory(Protocol):
     def settled(
         self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
     ) -> Settled:
-        """What a target that stands at these clocks has to hold, read in one snapshot."""
+        """What a target that stands at these clocks has to hold, read in one snapshot.
+
+        Look at the index first: what it took up in between then counts as moving.
+        """
+        ...
+
+    def moving(
+        self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
+    ) -> Mapping[int, frozenset[MemoryId]]:
+        """Only which rows to leave out now: who moves once, moves on.
+
+        Ask behind :meth:`entries`, for rows that began to move while those were read.
+        """
         ...
 
     def entries(
@@ -34,7 +46,11 @@ class TruthInventory(Protocol):
 
 @runtime_checkable
 class IndexInventory(Protocol):
-    """What one state of an index holds; it does not change while it is looked at."""
+    """What one state of an index holds; it does not change while it is looked at.
+
+    Any of its methods raises ``Corrupt`` where damage is met, and ``Unavailable`` where a server
+    can't answer.
+    """
 
     @property
     def mark(self) -> str | None:
@@ -53,5 +69,8 @@ class IndexInventory(Protocol):
         ...
 
     def entries(self, ns_ids: frozenset[int] | None = None) -> Iterator[tuple[int, Entry]]:
-        """What a search could find in these namespaces (``None``: in all), item by item."""
+        """What a search could find in these namespaces (``None``: in all), item by item.
+
+        In no order that could be relied on; a namespace that it lacks has no entries.
+        """
         ...

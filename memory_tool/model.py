@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -108,6 +108,7 @@ class NewMemory:
     Attributes:
         importance: One to five stars, or ``None`` for not rated.
         confidence: Between 0 and 1.
+        ttl: How long it may be seen, by the store's clock, in place of ``expires_at``.
         embedding: Shape (dimension,), made in ``space``; left out, the store's embedder makes it.
         space: Name of the embedding space of ``embedding``.
     """
@@ -122,6 +123,7 @@ class NewMemory:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     occurred_at: datetime | None = None
     expires_at: datetime | None = None
+    ttl: timedelta | None = None
     key: str | None = None
     run_id: str | None = None
     turn: Turn | None = None
@@ -175,7 +177,14 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A stored memory, as one version of it reads."""
+    """A stored memory, as one version of it reads.
+
+    Attributes:
+        access_count: How often a search or a look-up returned it; counted in batches, so the last
+            minute may be missing.
+        flags: What a reader has to know: ``archive_unavailable``, where the text is a summary
+            because the archive that has the whole can't be read.
+    """
 
     id: MemoryId
     namespace: Namespace
@@ -197,11 +206,30 @@ class Memory:
     run_id: str | None = None
     turn: Turn | None = None
     tier: Tier = Tier.HOT
+    access_count: int = 0
+    last_accessed_at: datetime | None = None
+    flags: tuple[str, ...] = ()
 
     @property
     def event_time(self) -> datetime:
         """When it happened, else when it was stored: what time words and recency look at."""
         return self.occurred_at or self.created_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivePlace:
+    """Where the archive keeps a memory: a line of a part of a file, and what it has to read like.
+
+    Attributes:
+        at: Where the part begins, in bytes.
+        line: Which line of the part, from 0.
+        sha256: Of the line, without its end; hexadecimal.
+    """
+
+    file: str
+    at: int
+    line: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +243,7 @@ class StoredRow:
         dedup_hash: The content hash if it has to be unique among live rows, else ``None``.
         extra: Tokens of tags, source path and metadata strings, joined by blanks.
         chunk_high: Most chunks that the memory ever had.
+        archive: Where the whole text and the old versions of a cold memory are kept.
     """
 
     memory: Memory
@@ -227,6 +256,7 @@ class StoredRow:
     dedup_hash: bytes | None = None
     extra: str = ""
     chunk_high: int = 1
+    archive: ArchivePlace | None = None
 
 
 class Verdict(enum.StrEnum):

@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from memory_tool.model import Chunk, EmbeddingSpace, MemoryId, StoredRow, Vector, WriteResult
+from memory_tool.model import (
+    ArchivePlace,
+    Chunk,
+    EmbeddingSpace,
+    Json,
+    MemoryId,
+    StoredRow,
+    Vector,
+    WriteResult,
+)
 from memory_tool.query import Candidate, Filter
 from memory_tool.scope import Namespace
 
@@ -23,6 +32,31 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkWords:
+    """The tokens of one chunk, joined by one blank."""
+
+    ordinal: int
+    words: str
+    bigrams: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A row with its whole text, and what came with it from the archive.
+
+    ``versions`` are images of the old versions, oldest first, as the store keeps them.
+    """
+
+    row: StoredRow
+    tokens: tuple[ChunkWords, ...] = ()
+    versions: tuple[Mapping[str, Json], ...] = ()
+
+
+def _as_it_is(row: StoredRow) -> Loaded:
+    return Loaded(row=row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Existing:
     """What a plan is made from, read under the namespace's lock.
 
@@ -31,12 +65,16 @@ class Existing:
         nseq: The last number given out; the plan gives out the next ones without a gap.
         now: The store's clock.
         rows: The rows that the lookup names, live or quarantined, also expired ones.
+        whole: Loads what the archive keeps of a row; raises Corrupt or Unavailable where it can't.
+        space: The number of the active embedding space; ``None`` until one is recorded.
     """
 
     ns_id: int
     nseq: int
     now: datetime
     rows: tuple[StoredRow, ...]
+    whole: Callable[[StoredRow], Loaded] = _as_it_is
+    space: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +82,20 @@ class RowChange:
     """One row as it shall be. ``row.nseq`` is its new number.
 
     Attributes:
-        action: Word for the audit: add, update, delete, expire.
+        action: Word for the audit: add, update, delete, expire, tier.
         row: The new image of the row.
         chunks: The chunks that replace the old ones, or ``None`` to keep them.
         previous: The image that this one replaces, to be kept as an old version, or ``None``.
+        tokens: Replace the tokens of chunks that are kept, when a text gives way to its summary.
+        loaded: What comes back from the archive before the row is changed.
     """
 
     action: str
     row: StoredRow
     chunks: tuple[Chunk, ...] | None
     previous: StoredRow | None = None
+    tokens: tuple[ChunkWords, ...] = ()
+    loaded: Loaded | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +110,25 @@ Planner: TypeAlias = Callable[[Existing], WritePlan]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveFile:
+    """A file of the archive: what it is called, what it weighs, and where each memory stands."""
+
+    name: str
+    ns_id: int
+    sha256: str
+    size: int
+    places: Mapping[MemoryId, ArchivePlace]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One transaction of one namespace.
 
     ``idempotency_key`` makes a repetition return the first answer; ``request_hash`` (32 bytes)
-    tells a repetition from another request under the same key.
+    tells a repetition from another request under the same key. ``space`` names the space that the
+    vectors of the plan are of (``None``: the active one, whichever it is); should another one be
+    active by then, they are not stored, and made later. ``archived`` is the file that the plan's
+    rows move to: the store knows of it from this commit on.
     """
 
     namespace: Namespace
@@ -80,6 +136,8 @@ class Commit:
     plan: Planner
     idempotency_key: str
     request_hash: bytes
+    space: str | None = None
+    archived: ArchiveFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +173,15 @@ class ReadView:
     """What a search starts from.
 
     ``incarnation`` changes when the store is another one than before (restored, restarted): what
-    was remembered of it may then describe another history.
+    was remembered of it may then describe another history. ``space`` is the number of the active
+    embedding space, ``None`` until one is recorded.
     """
 
     namespaces: tuple[NamespaceClock, ...]
     pointers: Mapping[str, Pointer]
     incarnation: str
     now: datetime
+    space: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,14 +324,6 @@ class DeadLetter:
     memory_id: MemoryId
     version: int
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkCount:
-    """How many chunks a target has to hold: rows that change meanwhile leave some room."""
-
-    least: int
-    most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

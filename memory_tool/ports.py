@@ -102,6 +102,11 @@ class RecordSnapshot(Protocol):
         ...
 
     @property
+    def space(self) -> int | None:
+        """The number of the space that all vectors here are of; ``None`` until one is recorded."""
+        ...
+
+    @property
     def clocks(self) -> Mapping[int, int]:
         """The clock of each namespace at this moment."""
         ...
@@ -144,6 +149,20 @@ class TokenSearch(Protocol):
 
     def chunks_with(self, terms: Sequence[str], limit: int) -> tuple[ChunkTokens, ...]:
         """Chunks with at least one of the terms among their words, bigrams or extra words."""
+        ...
+
+    @property
+    def lowered(self) -> int:
+        """How many memories that may be seen are warm or cold: no keyword index holds their words.
+
+        About so many: expired ones are counted until they are deleted. 0 is exact.
+        """
+        ...
+
+    def lower_chunks_with(
+        self, terms: Sequence[str], limit: int, *, within: frozenset[MemoryId] | None
+    ) -> tuple[ChunkTokens, ...]:
+        """Like :meth:`chunks_with`, of warm and cold memories only; ``within`` keeps to these."""
         ...
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:

@@ -5,15 +5,20 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from memory_tool.model import Json, Memory, NewMemory, Patch, State, StoredRow, Unset
+from memory_tool.model import Json, Memory, NewMemory, Patch, State, StoredRow, Tier, Unset
 from memory_tool.port_values import Existing
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Extra, Put
+from memory_tool.write_changes import Extra, Move, Put
 
 
 def is_expired(memory: Memory, now: datetime) -> bool:
     """Whether the memory may no longer be seen at ``now``."""
     return memory.expires_at is not None and memory.expires_at <= now
+
+
+def expiry_of(new: NewMemory, now: datetime) -> datetime | None:
+    """When a memory that is stored at ``now`` may be seen no more."""
+    return new.expires_at if new.ttl is None else now + new.ttl
 
 
 def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) -> StoredRow:
@@ -34,7 +39,7 @@ def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) ->
         tags=new.tags,
         metadata=new.metadata,
         occurred_at=new.occurred_at,
-        expires_at=new.expires_at,
+        expires_at=expiry_of(new, existing.now),
         key=new.key,
         run_id=new.run_id,
         turn=new.turn,
@@ -66,7 +71,7 @@ _UPSERTED: Final = (
 _UNNAMED: Final = NewMemory(content="")
 
 
-def patch_of(put: Put) -> Patch:
+def patch_of(put: Put, now: datetime) -> Patch:
     """The patch that an upsert is: the text, and of the rest only what was named.
 
     A memory that was pinned or rated since must not lose that when its key is written again.
@@ -76,17 +81,22 @@ def patch_of(put: Put) -> Patch:
         for name in _UPSERTED
         if getattr(put.new, name) != getattr(_UNNAMED, name)
     }
+    if put.new.ttl is not None:
+        named["expires_at"] = expiry_of(put.new, now)
     return Patch(content=put.new.content, type=put.type, **named)
 
 
-_IN_BOTH_INDEXES: Final = ("content", "type", "tags", "occurred_at", "expires_at", "tier")
+_IN_BOTH_INDEXES: Final = ("content", "type", "tags", "occurred_at", "expires_at")
 _IN_KEYWORD_INDEX: Final = (*_IN_BOTH_INDEXES, "source", "metadata")
 
 
 def revised_row(
     row: StoredRow, patch: Patch, *, nseq: int, now: datetime, extra: Extra
 ) -> StoredRow | None:
-    """The next image of a row, or ``None`` when the patch changes nothing."""
+    """The next image of a row, or ``None`` when the patch changes nothing.
+
+    What was changed just now is hot, wherever it was.
+    """
     old = row.memory
     values: dict[str, Any] = {}
     for field in dataclasses.fields(patch):
@@ -97,14 +107,33 @@ def revised_row(
     changed = {name for name, value in values.items() if value != getattr(old, name)}
     if not changed:
         return None
-    memory = dataclasses.replace(old, **values, version=old.version + 1, updated_at=now)
+    memory = dataclasses.replace(
+        old, **values, version=old.version + 1, updated_at=now, tier=Tier.HOT
+    )
+    by_words = changed.intersection(_IN_KEYWORD_INDEX) or old.tier is not Tier.HOT
     return dataclasses.replace(
         row,
         memory=memory,
         nseq=nseq,
         vector_nseq=nseq if changed.intersection(_IN_BOTH_INDEXES) else row.vector_nseq,
-        keyword_nseq=nseq if changed.intersection(_IN_KEYWORD_INDEX) else row.keyword_nseq,
+        keyword_nseq=nseq if by_words else row.keyword_nseq,
         extra=extra(memory),
+        archive=None,
+    )
+
+
+def moved_row(row: StoredRow, move: Move, *, nseq: int) -> StoredRow:
+    """The image of a row in another tier. No new version: it says what it said.
+
+    Words are searched elsewhere from now on; of vectors nothing changes.
+    """
+    content = row.memory.content if move.summary is None else move.summary
+    return dataclasses.replace(
+        row,
+        memory=dataclasses.replace(row.memory, tier=move.tier, content=content),
+        nseq=nseq,
+        keyword_nseq=nseq,
+        archive=move.archive,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from memory_tool.bm25 import CorpusStatistics, FieldParameters, best
 from memory_tool.errors import Corrupt, InputError, Unavailable
 from memory_tool.fusion import best_first
+from memory_tool.lower_tiers import look_lower
 from memory_tool.model import MemoryId, Vector
 from memory_tool.overlay import OverlayState
 from memory_tool.port_values import ChunkTokens, KeywordQuery, Pointer, RowKey, StoredVectors
@@ -86,7 +87,8 @@ class Asked:
     """One question as the arms take it.
 
     ``matching`` are the rows that the filter leaves, ``within`` their ids, which are all that an
-    index is told; ``None`` where it has to be checked afterwards.
+    index is told; ``None`` where it has to be checked afterwards. ``limit`` hits are wanted of
+    ``depth`` candidates.
     """
 
     ns_ids: tuple[int, ...]
@@ -97,6 +99,7 @@ class Asked:
     depth: int
     wanted: tuple[Arm, ...]
     bm25: FieldParameters
+    limit: int = 10
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -177,7 +180,10 @@ def _inner_products(vector: Vector, stored: StoredVectors) -> list[Candidate]:
 def keyword_answer(
     asked: Asked, view: KeywordView, *, proposed: Sequence[Candidate], newer: Newer
 ) -> ArmAnswer:
-    """The index's candidates, less what changed since, and BM25 over what is newer."""
+    """The index's candidates, less what changed since, and BM25 over what the index lacks.
+
+    That is what is newer, and what is warm or cold.
+    """
     changed = _changed(newer.states, view.clock, arm=Arm.KEYWORD)
     kept = [found for found in proposed if found.memory_id not in changed]
     added = [
@@ -185,15 +191,30 @@ def keyword_answer(
         for state, above in newer.above(view.clock)
         for tokens in state.tokens_above(above, asked.within)
     ]
-    if not added:
+    lowered = newer.snapshot.lowered
+    if not added and not lowered:
         return ArmAnswer(candidates=tuple(kept))
     try:
         counts = view.term_documents(asked.terms)
     except (Corrupt, InputError, Unavailable):
         # It answered a moment ago. How rare a word is, the truth knows as well.
         counts = newer.snapshot.term_documents(asked.terms)
-    scored = _bm25(asked, added, counts=counts)
-    return ArmAnswer(candidates=_cut([*kept, *scored], asked.depth))
+    if not lowered:
+        scored = _bm25(asked, added, counts=counts)
+        return ArmAnswer(candidates=_cut([*kept, *scored], asked.depth))
+    found = look_lower(
+        asked.keywords, counts, snapshot=newer.snapshot, within=asked.within, known=added
+    )
+    scored = best(
+        asked.keywords,
+        [*added, *found.chunks],
+        statistics=found.statistics,
+        depth=asked.depth,
+        parameters=asked.bm25,
+    )
+    candidates = _cut([*kept, *scored], asked.depth)
+    least = candidates[asked.limit - 1].score if len(candidates) >= asked.limit else 0.0
+    return ArmAnswer(candidates=candidates, degraded=found.missing(least, parameters=asked.bm25))
 
 
 def vectors_from_truth(asked: Asked, snapshot: Snapshot, *, reason: str) -> ArmAnswer:

@@ -6,7 +6,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,9 @@ from memory_tool.model import (
 )
 
 DEPTH_MAX: Final = 8
+LONGEST_TTL: Final = timedelta(days=366 * 1000)
+"""A thousand years: added to any clock it ends before the year 9999, the last of Python's."""
+
 TAGS_MAX: Final = 100
 NAME_MAX: Final = 512
 STARS: Final = range(1, 6)
@@ -195,6 +198,21 @@ def check_tags(tags: object) -> None:
         check_text(tag, "a tag")
 
 
+def _check_ttl(new: NewMemory) -> None:
+    ttl: object = new.ttl
+    if ttl is None:
+        return
+    if new.expires_at is not None:
+        message = "give expires_at or ttl, not both"
+        raise InputError(message)
+    if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
+        message = f"ttl is a positive number of seconds or a timedelta, not {ttl!r}"
+        raise InputError(message)
+    if ttl > LONGEST_TTL:
+        message = f"ttl is at most {LONGEST_TTL.days:,} days, not {ttl.days:,}"
+        raise InvalidTime(message)
+
+
 def check_new(new: NewMemory, *, content_bytes: int, metadata_bytes: int) -> NewMemory:
     """The memory in plain values, or the error that says what can't be stored."""
     check_text(new.content, "content", longest=content_bytes)
@@ -202,6 +220,7 @@ def check_new(new: NewMemory, *, content_bytes: int, metadata_bytes: int) -> New
     check_tags(new.tags)
     for what in ("occurred_at", "expires_at"):
         check_time(getattr(new, what), what)
+    _check_ttl(new)
     for what in ("key", "run_id"):
         if getattr(new, what) is not None:
             check_text(getattr(new, what), what)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from memory_tool.model import (
+    ArchivePlace,
     Chunk,
     Memory,
     MemoryId,
@@ -12,8 +13,10 @@ from memory_tool.model import (
     NewMemory,
     Patch,
     StoredRow,
+    Tier,
     WriteDecision,
 )
+from memory_tool.port_values import ChunkWords
 
 Decide: TypeAlias = Callable[[NewMemory, Sequence[StoredRow]], WriteDecision]
 """The brain's rule for one new memory, given the live rows with its key or its text."""
@@ -62,6 +65,31 @@ class Complete:
     chunks: tuple[Chunk, ...]
 
 
-Change: TypeAlias = Put | Revise | Remove | Complete
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A memory goes to another tier, if it still is as it was read: with the number ``nseq``.
+
+    Attributes:
+        summary: Stands for the text in the cold tier; ``None`` where the text stays, or returns.
+        tokens: Those of the summary, for each chunk.
+        archive: Where the whole text is kept, in the cold tier.
+    """
+
+    memory_id: MemoryId
+    tier: Tier
+    nseq: int
+    summary: str | None = None
+    tokens: tuple[ChunkWords, ...] = ()
+    archive: ArchivePlace | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retire:
+    """A memory that expired is deleted, unless it was given more time."""
+
+    memory_id: MemoryId
+
+
+Change: TypeAlias = Put | Revise | Remove | Complete | Move | Retire
 Extra: TypeAlias = Callable[[Memory], str]
 """Tokens of what stands beside the text of a memory: tags, source path, metadata strings."""

@@ -17,14 +17,32 @@ from memory_tool.model import (
     State,
     Status,
     StoredRow,
+    Tier,
     Verdict,
     WriteDecision,
     WriteResult,
 )
-from memory_tool.port_values import Existing, Lookup, RowChange, WritePlan
-from memory_tool.row_images import is_expired, new_row, patch_of, revised_row, tombstone
+from memory_tool.port_values import Existing, Loaded, Lookup, RowChange, WritePlan
+from memory_tool.row_images import (
+    is_expired,
+    moved_row,
+    new_row,
+    patch_of,
+    revised_row,
+    tombstone,
+)
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Change, Complete, Decide, Extra, Put, Remove, Revise
+from memory_tool.write_changes import (
+    Change,
+    Complete,
+    Decide,
+    Extra,
+    Move,
+    Put,
+    Remove,
+    Retire,
+    Revise,
+)
 
 PENDING: Final[Mapping[str, str]] = {
     "postgres": "written",
@@ -100,19 +118,28 @@ class _Draft:
     def apply(self, change: Change) -> WriteResult:
         """Plan one change and say what becomes of it."""
         try:
-            if isinstance(change, Put):
-                return self._put(change)
-            if isinstance(change, Revise):
-                return self._revise(change)
-            if isinstance(change, Complete):
-                return self._complete(change)
-            return self._remove(change)
+            return self._planned(change)
         except ThreefoldError as error:
             return WriteResult(
                 status=Status.FAILED,
                 id=change.memory_id if not isinstance(change, Put) else None,
                 error=f"{type(error).__name__}: {error}",
             )
+
+    def _planned(self, change: Change) -> WriteResult:
+        match change:
+            case Put():
+                return self._put(change)
+            case Revise():
+                return self._revise(change)
+            case Complete():
+                return self._complete(change)
+            case Move():
+                return self._move(change)
+            case Retire():
+                return self._expire(change)
+            case Remove():
+                return self._remove(change)
 
     @property
     def _next(self) -> int:
@@ -149,16 +176,12 @@ class _Draft:
             return self._add(put)
         row = self._rows[decision.target]
         if decision.verdict is Verdict.SKIP:
-            return WriteResult(
-                status=Status.DUPLICATE,
-                id=row.memory.id,
-                version=row.memory.version,
-                stores=PENDING,
-            )
+            return _unchanged(row)
         if decision.verdict is Verdict.FAIL:
             message = f"the same text is already stored as {row.memory.id}"
             raise DuplicateMemory(message)
-        return self._rewrite(row, patch_of(put), content_hash=put.content_hash, chunks=put.chunks)
+        patch = patch_of(put, self._existing.now)
+        return self._rewrite(row, patch, content_hash=put.content_hash, chunks=put.chunks)
 
     def _add(self, put: Put) -> WriteResult:
         row = new_row(put, self._existing, namespace=self.namespace, nseq=self._next)
@@ -192,6 +215,8 @@ class _Draft:
         content_hash: bytes | None,
         chunks: tuple[Chunk, ...] | None,
     ) -> WriteResult:
+        loaded = self._loaded(row)
+        row = loaded.row if loaded else row
         image = revised_row(
             row,
             patch,
@@ -200,23 +225,24 @@ class _Draft:
             extra=self._extra,
         )
         if image is None:
-            return WriteResult(
-                status=Status.DUPLICATE,
-                id=row.memory.id,
-                version=row.memory.version,
-                stores=PENDING,
-            )
+            return _unchanged(row)
         if image.memory.content == row.memory.content:
             chunks = None
         elif content_hash is not None:
             image = self._with_new_text(image, content_hash, chunks=chunks or ())
-        self._record(RowChange(action="update", row=image, chunks=chunks, previous=row))
+        self._record(
+            RowChange(action="update", row=image, chunks=chunks, previous=row, loaded=loaded)
+        )
         return WriteResult(
             status=Status.UPDATED,
             id=image.memory.id,
             version=image.memory.version,
             stores=PENDING if chunks is None else _stores(chunks),
         )
+
+    def _loaded(self, row: StoredRow) -> Loaded | None:
+        """What the archive keeps of the row; ``None`` when it keeps nothing."""
+        return None if row.archive is None else self._existing.whole(row)
 
     def _with_new_text(
         self, image: StoredRow, content_hash: bytes, *, chunks: tuple[Chunk, ...]
@@ -251,12 +277,37 @@ class _Draft:
         result = WriteResult(
             status=Status.UPDATED, id=row.memory.id, version=row.memory.version, stores=PENDING
         )
-        if row.content_hash != change.content_hash:
-            # It was changed since, and its new text was embedded then.
+        if row.content_hash != change.content_hash or row.archive is not None:
+            # It was changed since, and its new text was embedded then; or a summary stands for it.
             return dataclasses.replace(result, status=Status.DUPLICATE)
         image = dataclasses.replace(row, nseq=self._next, vector_nseq=self._next)
         self._record(RowChange(action="embed", row=image, chunks=change.chunks))
         return result
+
+    def _move(self, change: Move) -> WriteResult:
+        row = self._rows.get(change.memory_id)
+        if row is None:
+            raise NotFound.of(change.memory_id)
+        if row.nseq != change.nseq or row.memory.tier is change.tier:
+            # It was changed since, or moved by another process: the next look decides anew.
+            return _unchanged(row)
+        loaded = None if change.tier is Tier.COLD else self._loaded(row)
+        image = moved_row(loaded.row if loaded else row, change, nseq=self._next)
+        self._record(
+            RowChange(action="tier", row=image, chunks=None, tokens=change.tokens, loaded=loaded)
+        )
+        return WriteResult(
+            status=Status.UPDATED, id=row.memory.id, version=row.memory.version, stores=PENDING
+        )
+
+    def _expire(self, change: Retire) -> WriteResult:
+        row = self._rows.get(change.memory_id)
+        if row is None:
+            raise NotFound.of(change.memory_id)
+        if row.state is State.DELETED or not is_expired(row.memory, self._existing.now):
+            return _unchanged(row)
+        self._retire(row, "expire")
+        return WriteResult(status=Status.DELETED, id=row.memory.id, version=row.memory.version)
 
     def _remove(self, change: Remove) -> WriteResult:
         row = self._rows.get(change.memory_id)
@@ -268,6 +319,12 @@ class _Draft:
             )
         self._retire(row, "delete")
         return WriteResult(status=Status.DELETED, id=row.memory.id, version=row.memory.version)
+
+
+def _unchanged(row: StoredRow) -> WriteResult:
+    return WriteResult(
+        status=Status.DUPLICATE, id=row.memory.id, version=row.memory.version, stores=PENDING
+    )
 
 
 def _stores(chunks: Sequence[Chunk]) -> Mapping[str, str]:

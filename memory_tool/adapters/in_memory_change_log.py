@@ -11,11 +11,12 @@ from memory_tool.adapters.in_memory_state import (
     InMemoryStore,
     NamespaceState,
     StoreState,
+    is_held,
     is_visible,
 )
 from memory_tool.errors import Unavailable
 from memory_tool.log_ports import ChangeLog, VectorGaps
-from memory_tool.model import MemoryId, State, StoredRow
+from memory_tool.model import MemoryId, StoredRow
 from memory_tool.port_values import (
     NO_POINTER,
     ChangeBatch,
@@ -163,7 +164,7 @@ def _changed(space: NamespaceState, kind: Kind, *, above: int, upto: int) -> Ite
         version = _version(row, kind)
         # Not by nseq: a row whose importance changed after the cut would never come.
         if above < version <= upto:
-            live = row.state is State.LIVE
+            live = is_held(row, kind)
             yield ChangeRow(
                 ns_id=space.ns_id,
                 memory_id=row.memory.id,

@@ -14,6 +14,7 @@ from memory_tool.adapters.in_memory_state import InMemoryStore, NamespaceState, 
 from memory_tool.errors import Corrupt, IdempotencyConflict, ScopeRequired, TooManyNamespaces
 from memory_tool.model import Chunk, EmbeddingSpace, Memory, MemoryId, State, StoredRow, WriteResult
 from memory_tool.port_values import (
+    ChunkWords,
     Commit,
     Existing,
     Lookup,
@@ -25,6 +26,7 @@ from memory_tool.port_values import (
 )
 from memory_tool.ports import RecordStore, SpaceRegistry
 from memory_tool.scope import Namespace, Scope
+from memory_tool.space_values import FIRST_SPACE
 
 NAMESPACES_MAX: Final = 1000
 VERSIONS_KEPT: Final = 10
@@ -53,9 +55,12 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
                     nseq=before.nseq,
                     now=self._store.now(),
                     rows=tuple(_candidates(before, commit.lookup)),
+                    space=self._space_number(),
                 )
             )
-            self._put(_written(before, commit, plan=plan))
+            space = self._store.state.space
+            fits = space is None or commit.space in (None, space.name)
+            self._put(_written(before, commit, plan=plan if fits else _without_vectors(plan)))
             return plan.results
 
     def _namespace(self, namespace: Namespace) -> NamespaceState:
@@ -90,6 +95,7 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
             pointers={name: state.pointers[name] for name in targets if name in state.pointers},
             incarnation=incarnation,
             now=self._store.now(),
+            space=self._space_number(),
         )
 
     @contextmanager
@@ -112,6 +118,10 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
             recorded = self._store.state.space or space
             self._store.state = dataclasses.replace(self._store.state, space=recorded)
             return recorded
+
+    def _space_number(self) -> int | None:
+        # This store has no second one.
+        return FIRST_SPACE if self._store.state.space else None
 
 
 def _candidates(before: NamespaceState, lookup: Lookup) -> Iterator[StoredRow]:
@@ -138,6 +148,8 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
         if change.chunks is not None:
             kept = sorted(change.chunks, key=lambda chunk: chunk.ordinal)
             chunks[memory_id] = tuple(map(_kept_chunk, kept))
+        if change.tokens:
+            chunks[memory_id] = _with_tokens(chunks[memory_id], change.tokens)
         versions[memory_id] = _versions(versions.get(memory_id, ()), change)
     _check_unique(rows)
     receipt = Receipt(request_hash=commit.request_hash, results=plan.results)
@@ -149,6 +161,31 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
         chunks=chunks,
         versions=versions,
         receipts={**before.receipts, commit.idempotency_key: receipt},
+    )
+
+
+def _without_vectors(plan: WritePlan) -> WritePlan:
+    """The plan without vectors of another space than the store's."""
+    return dataclasses.replace(
+        plan,
+        changes=tuple(
+            dataclasses.replace(
+                change,
+                chunks=change.chunks
+                and tuple(dataclasses.replace(chunk, embedding=None) for chunk in change.chunks),
+            )
+            for change in plan.changes
+        ),
+    )
+
+
+def _with_tokens(chunks: tuple[Chunk, ...], tokens: Sequence[ChunkWords]) -> tuple[Chunk, ...]:
+    new = {one.ordinal: one for one in tokens}
+    return tuple(
+        dataclasses.replace(chunk, words=one.words, bigrams=one.bigrams)
+        if (one := new.get(chunk.ordinal))
+        else chunk
+        for chunk in chunks
     )
 
 

@@ -1,16 +1,18 @@
 """One moment of a truth in memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 
 import numpy as np
 
 from memory_tool.adapters.in_memory_state import NamespaceState, StoreState, is_visible
 from memory_tool.filters import matches
-from memory_tool.model import MemoryId, StoredRow
+from memory_tool.model import MemoryId, StoredRow, Tier
 from memory_tool.port_values import ChunkTokens, Opening, OverlayRow, RowKey, StoredVectors
 from memory_tool.ports import Snapshot
 from memory_tool.query import EVERYTHING, Candidate, Filter, Outline
+from memory_tool.space_values import FIRST_SPACE
 
 
 class InMemorySnapshot(Snapshot):
@@ -22,6 +24,7 @@ class InMemorySnapshot(Snapshot):
             state.namespaces[ns_id] for ns_id in opening.namespaces if ns_id in state.namespaces
         ]
         self._term_documents = state.term_documents
+        self._space = FIRST_SPACE if state.space else None
         self._missing = frozenset(
             target for target, mark in opening.marks if (target, mark) not in state.marks
         )
@@ -35,6 +38,11 @@ class InMemorySnapshot(Snapshot):
     def missing_marks(self) -> frozenset[str]:
         """See :attr:`memory_tool.ports.RecordSnapshot.missing_marks`."""
         return self._missing
+
+    @property
+    def space(self) -> int | None:
+        """See :attr:`memory_tool.ports.RecordSnapshot.space`."""
+        return self._space
 
     @property
     def clocks(self) -> Mapping[int, int]:
@@ -82,22 +90,44 @@ class InMemorySnapshot(Snapshot):
 
     def chunks_with(self, terms: Sequence[str], limit: int) -> tuple[ChunkTokens, ...]:
         """See :meth:`memory_tool.ports.TokenSearch.chunks_with`."""
-        wanted = set(terms)
-        found = [
-            tokens
-            for space in self._spaces
-            for row in self._seen_in(space)
-            for tokens in _tokens(space, row)
-            if wanted.intersection(
-                tokens.words.split() + tokens.bigrams.split() + tokens.extra.split()
-            )
-        ]
-        return tuple(found[:limit])
+        rows = (row for space in self._spaces for row in self._seen_in(space))
+        return self._with_terms(rows, terms, limit=limit)
+
+    @property
+    def lowered(self) -> int:
+        """See :attr:`memory_tool.ports.TokenSearch.lowered`."""
+        return sum(1 for _ in self._lower())
+
+    def lower_chunks_with(
+        self, terms: Sequence[str], limit: int, *, within: frozenset[MemoryId] | None
+    ) -> tuple[ChunkTokens, ...]:
+        """See :meth:`memory_tool.ports.TokenSearch.lower_chunks_with`."""
+        rows = (row for row in self._lower() if within is None or row.memory.id in within)
+        return self._with_terms(rows, terms, limit=limit)
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
         """See :meth:`memory_tool.ports.TokenSearch.term_documents`."""
         wanted = {*terms, ""}
         return {term: count for term, count in self._term_documents.items() if term in wanted}
+
+    def _lower(self) -> Iterator[StoredRow]:
+        for space in self._spaces:
+            yield from (row for row in self._seen_in(space) if row.memory.tier is not Tier.HOT)
+
+    def _with_terms(
+        self, rows: Iterable[StoredRow], terms: Sequence[str], *, limit: int
+    ) -> tuple[ChunkTokens, ...]:
+        wanted = set(terms)
+        spaces = {space.ns_id: space for space in self._spaces}
+        found = (
+            tokens
+            for row in rows
+            for tokens in _tokens(spaces[row.ns_id], row)
+            if wanted.intersection(
+                tokens.words.split() + tokens.bigrams.split() + tokens.extra.split()
+            )
+        )
+        return tuple(islice(found, limit))
 
     def _seen(
         self, keys: Sequence[RowKey] | None, condition: Filter = EVERYTHING

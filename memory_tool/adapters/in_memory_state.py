@@ -5,7 +5,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Literal
 
+from memory_tool.generations import KeptGeneration
 from memory_tool.model import (
     Chunk,
     EmbeddingSpace,
@@ -13,6 +15,7 @@ from memory_tool.model import (
     MemoryId,
     State,
     StoredRow,
+    Tier,
     WriteResult,
 )
 from memory_tool.port_values import Pointer
@@ -61,6 +64,7 @@ class StoreState:
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     progress: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     letters: Mapping[str, Mapping[tuple[int, MemoryId], int]] = field(default_factory=dict)
+    generations: tuple[KeptGeneration, ...] = ()
     space: EmbeddingSpace | None = None
     term_documents: Mapping[str, int] = field(default_factory=dict)
 
@@ -104,6 +108,11 @@ class InMemoryStore:
             self.state = dump
             self._last_number = max(dump.namespaces, default=0)
             self.incarnation = secrets.token_hex(8)
+
+
+def is_held(row: StoredRow, kind: Literal["vector", "keyword"]) -> bool:
+    """Whether an index of that kind has to hold the row: words of hot memories only."""
+    return row.state is State.LIVE and (kind == "vector" or row.memory.tier is Tier.HOT)
 
 
 def is_visible(row: StoredRow, now: datetime) -> bool:

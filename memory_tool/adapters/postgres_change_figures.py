@@ -1,19 +1,11 @@
-"""Figures about the log, for verifying an index and for health."""
+"""Figures about the log, for health."""
 
-from collections.abc import Mapping
-from typing import Literal, cast
+from typing import cast
 
-from memory_tool.adapters.postgres_change_log import NUMBER
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_queries import statement
-from memory_tool.adapters.postgres_rows import number_array
 from memory_tool.log_ports import ChangeFigures
-from memory_tool.port_values import ChunkCount, Lag
-
-_HOLDS = {
-    "vector": "k.embedding IS NOT NULL",
-    "keyword": "(k.words <> '' OR k.bigrams <> '' OR m.extra <> '')",
-}
+from memory_tool.port_values import Lag
 
 
 class PostgresChangeFigures(ChangeFigures):
@@ -21,23 +13,6 @@ class PostgresChangeFigures(ChangeFigures):
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
-
-    def count_chunks(
-        self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
-    ) -> ChunkCount:
-        """See :meth:`memory_tool.log_ports.ChangeFigures.count_chunks`."""
-        sql = statement("count_chunks", number=NUMBER[kind], holds=_HOLDS[kind])
-        with self._pool.connection() as connection:
-            record = connection.execute(
-                sql,
-                {
-                    "target": target,
-                    "ns_ids": number_array(clocks),
-                    "applied": number_array(clocks.values()),
-                },
-            ).fetchone()
-        settled, moving, undelivered = cast("tuple[int, int, int]", record)
-        return ChunkCount(least=settled - undelivered, most=settled + moving)
 
     def lag(self, target: str) -> Lag:
         """See :meth:`memory_tool.log_ports.ChangeFigures.lag`."""

@@ -12,6 +12,7 @@ from typing import Final, Literal, cast
 from psycopg import sql
 
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
+from memory_tool.adapters.postgres_holdings import NUMBER, ROW_HELD
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
     Image,
@@ -32,11 +33,11 @@ from memory_tool.port_values import (
     TargetBase,
 )
 from memory_tool.scope import Namespace
+from memory_tool.space_values import FIRST_SPACE, space_of_target
 
-NUMBER: Final = {"vector": "vector_nseq", "keyword": "keyword_nseq"}
 # What the other index doesn't hold stays in the database.
 _COLUMNS: Final = {
-    "vector": "'' AS words, '' AS bigrams, k.embedding",
+    "vector": f"'' AS words, '' AS bigrams, {statement('vector_in')} AS embedding",
     "keyword": "k.words, k.bigrams, NULL::bytea AS embedding",
 }
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -119,7 +120,8 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
             connection.execute(statement("be_patient"))
             _check_known(connection, target, base=base)
             mark = self._new_mark(target, of=connection)
-            yield _batch(connection, kind, mark=mark, base=base, limit=limit)
+            space = number_of_space(connection, target)
+            yield _batch(connection, kind, mark=mark, base=base, limit=limit, space=space)
 
     def _new_mark(self, target: str, *, of: Connection) -> str:
         """A mark for the rows of a snapshot, durable before any index can carry it.
@@ -209,6 +211,15 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         return cast("tuple[str]", row)[0]
 
 
+def number_of_space(connection: Connection, target: str) -> int:
+    """The number of the space whose vectors a target holds, or the active one's."""
+    named = space_of_target(target)
+    if named is not None:
+        return named
+    active = connection.execute(statement("active_number")).fetchone()
+    return cast("tuple[int]", active)[0] if active else FIRST_SPACE
+
+
 def _check_known(connection: Connection, target: str, *, base: TargetBase) -> None:
     if base.mark is None:
         return
@@ -225,16 +236,18 @@ def _batch(
     mark: str,
     base: TargetBase,
     limit: int,
+    space: int,
 ) -> ChangeBatch:
     records = connection.execute(statement("changed_clocks"), {"since": None}).fetchall()
     upto = _span(cast("list[tuple[int, int, int]]", records), base, limit=limit)
     identity = connection.execute(statement("store_identity")).fetchone()
+    definition = connection.execute(statement("space_numbered"), {"space": space}).fetchone()
     return ChangeBatch(
-        rows=_changed_rows(connection, kind, base=base, upto=upto),
+        rows=_changed_rows(connection, kind, base=base, upto=upto, space=space),
         clocks=upto,
         mark=mark,
         base_mark=base.mark,
-        space=space_of(connection.execute(statement("active_space")).fetchone()),
+        space=space_of(definition),
         store=cast("tuple[str]", identity)[0],
     )
 
@@ -269,12 +282,16 @@ def _changed_rows(
     *,
     base: TargetBase,
     upto: Mapping[int, int],
+    space: int,
 ) -> Iterator[ChangeRow]:
-    sql = statement("changed_rows", number=NUMBER[kind], columns=_COLUMNS[kind])
+    sql = statement(
+        "changed_rows", number=NUMBER[kind], held=ROW_HELD[kind], columns=_COLUMNS[kind]
+    )
     parameters = {
         "ns_ids": number_array(upto),
         "above": number_array(base.clocks.get(ns_id, 0) for ns_id in upto),
         "upto": number_array(upto.values()),
+        "space": space,
     }
     with connection.cursor(name="changes", binary=True) as cursor:
         cursor.itersize = _FETCH

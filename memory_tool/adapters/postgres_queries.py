@@ -8,6 +8,8 @@ from typing import Final, LiteralString
 
 _NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^--.*\n", re.MULTILINE)
+_PART: Final = re.compile(r"\{@(\w+)\}")
+"""Names the text that is to stand here."""
 
 
 @functools.cache
@@ -22,7 +24,9 @@ def _statements() -> Mapping[str, str]:
                 message = f"two statements are named {name}"
                 raise ValueError(message)
             statements[name] = _COMMENT.sub("", text).strip()
-    return statements
+    return {
+        name: _PART.sub(lambda part: statements[part[1]], text) for name, text in statements.items()
+    }
 
 
 def statement(name: str, **inserts: str) -> LiteralString:

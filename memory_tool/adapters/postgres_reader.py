@@ -10,9 +10,7 @@ from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_rows import (
     Record,
     key_arrays,
-    memory_of_image,
     number_array,
-    row_of_image,
 )
 from memory_tool.adapters.postgres_snapshot import compiled_condition, name_namespaces
 from memory_tool.model import Memory, MemoryId, StoredRow
@@ -30,13 +28,13 @@ class PostgresRecordReader(RecordReader):
     def __init__(self, pool: PostgresPool, store: PostgresRecordStore) -> None:
         self._pool = pool
         self._store = store
+        self._whole = store.whole
 
     def fetch(self, scope: Scope, ids: Sequence[MemoryId]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordReader.fetch`."""
         namespaces = self._namespaces(scope)
         (records,) = self._select(namespaces, ["rows"], values=_anywhere(namespaces, ids))
-        rows = (row_of_image(image, namespaces) for (image,) in records)
-        return {row.memory.id: row for row in rows}
+        return {row.memory.id: row for row in self._whole.shown(records, namespaces)}
 
     def page(self, scope: Scope, request: PageRequest) -> tuple[StoredRow, ...]:
         """See :meth:`memory_tool.ports.RecordReader.page`."""
@@ -44,7 +42,7 @@ class PostgresRecordReader(RecordReader):
         after_time, after_id = request.after or (None, None)
         values = {"after_time": after_time, "after_id": after_id, "bound": request.limit}
         (records,) = self._select(namespaces, ["page"], values=values, condition=request.condition)
-        return tuple(row_of_image(image, namespaces) for (image,) in records)
+        return tuple(self._whole.shown(records, namespaces))
 
     def history(self, scope: Scope, memory_id: MemoryId) -> tuple[Memory, ...]:
         """See :meth:`memory_tool.ports.RecordReader.history`."""
@@ -54,7 +52,7 @@ class PostgresRecordReader(RecordReader):
         old, current = self._select(namespaces, names, values=values)
         if not current:
             return ()
-        return tuple(memory_of_image(image, namespaces) for (image,) in (*old, *current))
+        return self._whole.history(old, current[0], namespaces=namespaces)
 
     def deleted(self, scope: Scope, ids: Sequence[MemoryId]) -> frozenset[MemoryId]:
         """See :meth:`memory_tool.ports.RecordReader.deleted`."""

@@ -1,10 +1,11 @@
 """The truth in PostgreSQL: commits, and the door to consistent reads."""
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
+from memory_tool.adapters.postgres_archive import WholeRows, loaded_json, tokens_json
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool, StandbyServer
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.adapters.postgres_rows import (
@@ -21,15 +22,18 @@ from memory_tool.adapters.postgres_rows import (
     space_of,
 )
 from memory_tool.adapters.postgres_snapshot import PostgresSnapshot, open_snapshot
+from memory_tool.archive_ports import Archive
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces, Unavailable
-from memory_tool.model import EmbeddingSpace, State, StoredRow, WriteResult
+from memory_tool.model import EmbeddingSpace, State, StoredRow, Tier, WriteResult
 from memory_tool.port_values import (
+    ArchiveFile,
     Commit,
     Existing,
     NamespaceClock,
     Opening,
     Pointer,
     ReadView,
+    RowChange,
     WritePlan,
 )
 from memory_tool.ports import RecordStore, SpaceRegistry
@@ -41,13 +45,15 @@ VERSIONS_KEPT: Final = 10
 
 
 class PostgresRecordStore(RecordStore, SpaceRegistry):
-    """Commits and snapshots over a pool of the role ``threefold_app``.
+    """Commits and snapshots over a pool of the role ``threefold_app``, or that of jobs.
 
     A namespace's clock row is its lock: numbers are dense and in the order of commits.
     """
 
-    def __init__(self, pool: PostgresPool) -> None:
+    def __init__(self, pool: PostgresPool, archive: Archive | None = None) -> None:
+        """Without an ``archive`` cold memories show their summaries and can't be changed."""
         self._pool = pool
+        self.whole = WholeRows(archive)
 
     def close(self) -> None:
         """Close the pool."""
@@ -58,7 +64,7 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
         used: Connection | None = None
         try:
             with self._pool.connection() as connection:
-                existing, answered = _open_write(connection, commit)
+                existing, answered = _open_write(connection, commit, whole=self.whole)
                 if answered is not None:
                     connection.execute("COMMIT")
                     return answered
@@ -85,7 +91,7 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             records = cast("list[tuple[Any, ...]]", state.fetchall())
             # Covers of several names may overlap.
             clocks = {record[0]: _clock(record) for cursor in found for record in cursor}
-            now, is_standby, incarnation = records[0][:3]
+            now, is_standby, incarnation, space = records[0][:4]
             if is_standby:
                 message = "the server is a standby, which may lack what was acknowledged"
                 raise StandbyServer(message)
@@ -95,16 +101,17 @@ class PostgresRecordStore(RecordStore, SpaceRegistry):
             namespaces=tuple(clocks.values()),
             pointers={
                 target: Pointer(target=target, generation=generation, locator=sha256, mark=mark)
-                for _, _, _, target, generation, sha256, mark in records
+                for *_, target, generation, sha256, mark in records
                 if target is not None
             },
             incarnation=incarnation,
             now=now,
+            space=space,
         )
 
     def snapshot(self, opening: Opening) -> AbstractContextManager[PostgresSnapshot]:
         """See :meth:`memory_tool.ports.RecordStore.snapshot`."""
-        return open_snapshot(self._pool, opening)
+        return open_snapshot(self._pool, opening, whole=self.whole)
 
     def active_space(self) -> EmbeddingSpace | None:
         """See :meth:`memory_tool.ports.SpaceRegistry.active_space`."""
@@ -145,7 +152,7 @@ def _ids(namespace: Namespace) -> Mapping[str, object]:
 
 
 def _open_write(
-    connection: Connection, commit: Commit
+    connection: Connection, commit: Commit, *, whole: WholeRows
 ) -> tuple[Existing, tuple[WriteResult, ...] | None]:
     namespace = commit.namespace
     parameters = {
@@ -161,8 +168,10 @@ def _open_write(
     with connection.pipeline():
         connection.execute("BEGIN")
         opened = connection.execute(statement("open_write"), parameters, binary=True)
+        active = connection.execute(statement("active_number"))
     records = cast("list[tuple[Any, ...]]", opened.fetchall())
     ns_id, nseq, now, request_hash, response = records[0][:5]
+    space = cast("tuple[int] | None", active.fetchone())
     rows = (row_of_image(record[5], {ns_id: namespace}) for record in records[1:])
     existing = Existing(
         ns_id=ns_id,
@@ -170,6 +179,8 @@ def _open_write(
         now=now,
         # A row may answer to its text, its key and its id.
         rows=tuple({row.memory.id: row for row in rows}.values()),
+        whole=whole.loaded,
+        space=space and space[0],
     )
     if request_hash is None:
         return existing, None
@@ -196,13 +207,64 @@ def _write(connection: Connection, commit: Commit, *, existing: Existing, plan: 
         "deleted": _ids_of(change.row for change in changes if change.row.state is State.DELETED),
         "chunks": json_text(chunks) if chunks else None,
         "embeddings": embeddings,
+        "space": commit.space,
         "key": digest(commit.idempotency_key),
         "request_hash": commit.request_hash,
         "receipt": receipt_json(plan.results),
     }
     with connection.pipeline():
+        for name, values in _before(existing, changes):
+            connection.execute(statement(name), values)
         connection.execute(statement("write_changes"), parameters)
+        for name, values in _after(existing, changes, archived=commit.archived):
+            connection.execute(statement(name), values)
         connection.execute("COMMIT")
+
+
+_Step: TypeAlias = tuple[str, Mapping[str, object]]
+
+
+def _before(existing: Existing, changes: Sequence[RowChange]) -> Iterator[_Step]:
+    """What the archive kept is there again before its row is changed and becomes an old version."""
+    loaded = loaded_json(changes)
+    if loaded:
+        yield "bring_back", {"ns_id": existing.ns_id, "loaded": loaded}
+
+
+def _after(
+    existing: Existing, changes: Sequence[RowChange], *, archived: ArchiveFile | None
+) -> Iterator[_Step]:
+    """What a change of tier takes beside the row; for other writes mostly nothing."""
+    ns_id = existing.ns_id
+    tokens = tokens_json(changes)
+    if tokens:
+        yield "put_tokens", {"ns_id": ns_id, "tokens": tokens}
+    before = {row.memory.id: row for row in existing.rows}
+    after = {change.row.memory.id: change.row for change in changes}
+    lowered = sum(map(_is_lower, after.values())) - sum(
+        _is_lower(row) for memory_id, row in before.items() if memory_id in after
+    )
+    if lowered:
+        yield "note_lowered", {"ns_id": ns_id, "lowered": lowered}
+    if archived is not None:
+        moved = [row for row in after.values() if row.archive is not None]
+        yield "drop_versions", {"ns_id": ns_id, "ids": id_array(row.memory.id for row in moved)}
+        yield (
+            "note_archive_file",
+            {
+                "name": archived.name,
+                "ns_id": archived.ns_id,
+                "sha256": archived.sha256,
+                "bytes": archived.size,
+                "memories": len(moved),
+                # Of rows that stayed where they were, lines went into it that nothing names.
+                "stale": len(moved) < len(archived.places),
+            },
+        )
+
+
+def _is_lower(row: StoredRow) -> bool:
+    return row.state is State.LIVE and row.memory.tier is not Tier.HOT
 
 
 def _ids_of(rows: Iterable[StoredRow | None]) -> str | None:

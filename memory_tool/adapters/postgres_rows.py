@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from memory_tool.model import (
+    ArchivePlace,
     Chunk,
     EmbeddingSpace,
     Memory,
@@ -73,10 +74,16 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def row_of_image(image: Image, namespaces: Mapping[int, Namespace]) -> StoredRow:
-    """The row that an image, ``to_jsonb`` of a whole row, describes."""
+def row_of_image(
+    image: Image, namespaces: Mapping[int, Namespace], *, use: Record = (None, None)
+) -> StoredRow:
+    """The row that an image, ``to_jsonb`` of a whole row, describes.
+
+    ``use`` is how often it was returned, and when last.
+    """
+    archive = image.get("archive")
     return StoredRow(
-        memory=memory_of_image(image, namespaces),
+        memory=memory_of_image(image, namespaces, use=use),
         ns_id=image["ns_id"],
         state=State(image["state"]),
         nseq=image["nseq"],
@@ -86,11 +93,15 @@ def row_of_image(image: Image, namespaces: Mapping[int, Namespace]) -> StoredRow
         dedup_hash=None if image["dedup_hash"] is None else _bytes(image["dedup_hash"]),
         extra=image["extra"],
         chunk_high=image["chunk_high"],
+        archive=None if archive is None else ArchivePlace(**archive),
     )
 
 
-def memory_of_image(image: Image, namespaces: Mapping[int, Namespace]) -> Memory:
+def memory_of_image(
+    image: Image, namespaces: Mapping[int, Namespace], *, use: Record = (None, None)
+) -> Memory:
     """The memory of the same, which may be an old version."""
+    uses, used_at = use
     return Memory(
         id=image["id"].replace("-", ""),
         namespace=namespaces[image["ns_id"]],
@@ -112,6 +123,8 @@ def memory_of_image(image: Image, namespaces: Mapping[int, Namespace]) -> Memory
         run_id=image["run_id"],
         turn=_turn(image),
         tier=Tier(image["tier"]),
+        access_count=uses or 0,
+        last_accessed_at=None if used_at is None else used_at.astimezone(UTC),
     )
 
 
@@ -176,6 +189,7 @@ def row_image(change: RowChange) -> Mapping[str, object]:
         "tier": memory.tier,
         "extra": row.extra,
         "chunk_high": row.chunk_high,
+        "archive": None if row.archive is None else dataclasses.asdict(row.archive),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from memory_tool.adapters.postgres_archive import WholeRows
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
 from memory_tool.adapters.postgres_filters import compile_filter
 from memory_tool.adapters.postgres_queries import statement
@@ -16,9 +17,9 @@ from memory_tool.adapters.postgres_rows import (
     HALF,
     Record,
     chunk_of,
+    id_array,
     key_arrays,
     number_array,
-    row_of_image,
 )
 from memory_tool.errors import ScopeRequired
 from memory_tool.model import MemoryId, MemoryType, StoredRow
@@ -34,7 +35,9 @@ _TYPES: Final = {member.value: member for member in MemoryType}
 
 
 @contextlib.contextmanager
-def open_snapshot(pool: PostgresPool, opening: Opening) -> Iterator["PostgresSnapshot"]:
+def open_snapshot(
+    pool: PostgresPool, opening: Opening, *, whole: WholeRows
+) -> Iterator["PostgresSnapshot"]:
     """Open a snapshot and read what ``opening`` asks for in one round trip.
 
     Raises:
@@ -43,7 +46,7 @@ def open_snapshot(pool: PostgresPool, opening: Opening) -> Iterator["PostgresSna
     if not opening.namespaces:
         raise ScopeRequired
     with pool.connection() as connection:
-        yield PostgresSnapshot(connection, opening)
+        yield PostgresSnapshot(connection, opening, whole=whole)
         # Nothing was written, but after a ROLLBACK the driver forgets its prepared statements.
         connection.execute("COMMIT")
 
@@ -51,8 +54,9 @@ def open_snapshot(pool: PostgresPool, opening: Opening) -> Iterator["PostgresSna
 class PostgresSnapshot(Snapshot):
     """See :class:`memory_tool.ports.RecordSnapshot` and :class:`memory_tool.ports.TokenSearch`."""
 
-    def __init__(self, connection: Connection, opening: Opening) -> None:
+    def __init__(self, connection: Connection, opening: Opening, *, whole: WholeRows) -> None:
         self._connection = connection
+        self._whole = whole
         self._namespaces = opening.namespaces
         self._ns_ids = number_array(opening.namespaces)
         with connection.pipeline():
@@ -84,7 +88,10 @@ class PostgresSnapshot(Snapshot):
                 },
                 binary=True,
             )
-        self._clocks = dict(cast("list[tuple[int, int]]", clocks.fetchall()))
+        stood = cast("list[tuple[int | None, int | None, int, int]]", clocks.fetchall())
+        self._space = stood[0][0]
+        self._clocks = {ns_id: nseq for _, ns_id, nseq, _ in stood if ns_id is not None}
+        self._lowered = sum(lowered for _, _, _, lowered in stood if lowered)
         self._missing = frozenset(str(target) for (target,) in marks)
         above = sum(
             max(0, self._clocks.get(ns_id, 0) - number) for ns_id, number in opening.since.items()
@@ -97,6 +104,11 @@ class PostgresSnapshot(Snapshot):
     def missing_marks(self) -> frozenset[str]:
         """See :attr:`memory_tool.ports.RecordSnapshot.missing_marks`."""
         return self._missing
+
+    @property
+    def space(self) -> int | None:
+        """See :attr:`memory_tool.ports.RecordSnapshot.space`."""
+        return self._space
 
     @property
     def clocks(self) -> Mapping[int, int]:
@@ -124,8 +136,7 @@ class PostgresSnapshot(Snapshot):
     def rows(self, keys: Sequence[RowKey]) -> Mapping[MemoryId, StoredRow]:
         """See :meth:`memory_tool.ports.RecordSnapshot.rows`."""
         records = self._select("rows", key_arrays(keys))
-        rows = (row_of_image(image, self._namespaces) for (image,) in records)
-        return {row.memory.id: row for row in rows}
+        return {row.memory.id: row for row in self._whole.shown(records, self._namespaces)}
 
     def matching_keys(self, condition: Filter, limit: int) -> frozenset[RowKey] | None:
         """See :meth:`memory_tool.ports.RecordSnapshot.matching_keys`."""
@@ -157,18 +168,20 @@ class PostgresSnapshot(Snapshot):
     def chunks_with(self, terms: Sequence[str], limit: int) -> tuple[ChunkTokens, ...]:
         """See :meth:`memory_tool.ports.TokenSearch.chunks_with`."""
         records = self._select("chunks_with", {"terms": list(terms), "bound": limit})
-        return tuple(
-            ChunkTokens(
-                ns_id=ns_id,
-                memory_id=memory_id,
-                ordinal=ordinal,
-                keyword_nseq=number,
-                words=words,
-                bigrams=bigrams,
-                extra=extra,
-            )
-            for ns_id, memory_id, ordinal, number, words, bigrams, extra in records
-        )
+        return tuple(map(_chunk_tokens, records))
+
+    @property
+    def lowered(self) -> int:
+        """See :attr:`memory_tool.ports.TokenSearch.lowered`."""
+        return self._lowered
+
+    def lower_chunks_with(
+        self, terms: Sequence[str], limit: int, *, within: frozenset[MemoryId] | None
+    ) -> tuple[ChunkTokens, ...]:
+        """See :meth:`memory_tool.ports.TokenSearch.lower_chunks_with`."""
+        ids = None if within is None else id_array(within)
+        values = {"terms": list(terms), "ids": ids, "bound": limit}
+        return tuple(map(_chunk_tokens, self._select("lower_chunks_with", values)))
 
     def term_documents(self, terms: Sequence[str]) -> Mapping[str, int]:
         """See :meth:`memory_tool.ports.TokenSearch.term_documents`."""
@@ -209,6 +222,19 @@ def _indexed_part(condition: Filter) -> Mapping[str, object]:
         for part in parts
         if isinstance(part, Comparison) and part.metadata and part.operator == "eq"
     }
+
+
+def _chunk_tokens(record: Record) -> ChunkTokens:
+    ns_id, memory_id, ordinal, number, words, bigrams, extra = record
+    return ChunkTokens(
+        ns_id=ns_id,
+        memory_id=memory_id,
+        ordinal=ordinal,
+        keyword_nseq=number,
+        words=words,
+        bigrams=bigrams,
+        extra=extra,
+    )
 
 
 def _overlay(records: Sequence[Record]) -> tuple[OverlayRow, ...]:

@@ -226,11 +226,14 @@ def _by_codes(index: faiss.Index, kind: IndexKind, *, width: int, stored: _Store
 
 
 def _p50_ms(graph: Graph, stored: _Stored, *, depth: int) -> float:
-    calls = [partial(_search, graph, stored, question, depth) for question in stored.questions]
+    calls = [
+        partial(_search, graph, stored, question=question, depth=depth)
+        for question in stored.questions
+    ]
     return 1000 * median_of(seconds_of(calls))
 
 
-def _search(graph: Graph, stored: _Stored, question: Vector, depth: int) -> None:
+def _search(graph: Graph, stored: _Stored, *, question: Vector, depth: int) -> None:
     stored.rescored(graph.nearest(question, depth), question)
 
 

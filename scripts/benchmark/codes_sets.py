@@ -53,10 +53,10 @@ def vector_sets(
         vectors, asked = make_vectors(
             rows, QUESTIONS, dimension=dimension, clusters=max(1, rows // _ROWS_A_CLUSTER)
         )
-        yield _set("made", vectors, asked)
+        yield _set("made", vectors, questions=asked)
 
 
-def _set(origin: str, vectors: Vector, questions: Vector) -> VectorSet:
+def _set(origin: str, vectors: Vector, *, questions: Vector) -> VectorSet:
     rows, dimension = vectors.shape
     return VectorSet(
         what=f"{origin}, {rows:,} × {dimension:,}", vectors=vectors, questions=questions
@@ -97,7 +97,7 @@ class _Known:
         """Some questions held back, everything else stored."""
         order = np.random.default_rng(1).permutation(len(self.questions))
         asked, rest = self.questions[order[:QUESTIONS]], self.questions[order[QUESTIONS:]]
-        return _set("real", np.concatenate((self.memories, rest, self.others)), asked)
+        return _set("real", np.concatenate((self.memories, rest, self.others)), questions=asked)
 
     def joined(self) -> VectorSet:
         """Four neighbouring texts as one: real vectors of 1,536 numbers, though no model made them.
@@ -112,7 +112,7 @@ class _Known:
         near = places[:, np.newaxis] + np.arange(1 - _JOINED, _JOINED)
         held_back = np.zeros(windows, np.bool_)
         held_back[near[(near >= 0) & (near < windows)]] = True
-        return _set("real, four joined", vectors[~held_back], vectors[places])
+        return _set("real, four joined", vectors[~held_back], questions=vectors[places])
 
 
 def _units(vectors: list[NDArray[np.float16]]) -> Vector:

@@ -65,15 +65,16 @@ class _Tokenised:
     def rows(self, variant: Variant) -> Iterator[ChangeRow]:
         """The chunks, each a memory of its own."""
         for place, (text, tokens) in enumerate(zip(self.texts.chunks, self.pruned, strict=True)):
-            yield _row(place, self._varied(text, tokens, variant))
+            yield _row(place, self._varied(text, tokens, variant=variant))
 
     def questions(self, variant: Variant) -> list[KeywordQuery]:
         """The questions as the variant needs them asked."""
         return [
-            _query(self._varied(text, tokenise(text), variant)) for text in self.texts.questions
+            _query(self._varied(text, tokenise(text), variant=variant))
+            for text in self.texts.questions
         ]
 
-    def _varied(self, text: str, tokens: Tokens, variant: Variant) -> Tokens:
+    def _varied(self, text: str, tokens: Tokens, *, variant: Variant) -> Tokens:
         if variant == "with stop words":
             return with_stop_words(text, tokens)
         if variant == "without rare words":

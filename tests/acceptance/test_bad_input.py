@@ -69,6 +69,7 @@ BAD_OPTIONS: Final[Sequence[tuple[Mapping[str, Any], type[Exception]]]] = (
     ({"expires_at": NAIVE}, InvalidTime),
     ({"ttl": 0}, InputError),
     ({"ttl": float("inf")}, InputError),
+    ({"ttl": 1e11}, InvalidTime),
     ({"ttl": 5, "expires_at": datetime.now(UTC)}, InputError),
     ({"key": ""}, InvalidText),
     ({"key": "x" * 3000}, TooLarge),

@@ -8,10 +8,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import pytest
 
-from memory_tool.model import Chunk, EmbeddingSpace, NewMemory, Patch
+from memory_tool.model import Chunk, EmbeddingSpace, NewMemory, Patch, Tier
 from memory_tool.port_values import ChangeRow, ForeignHistory, Opening, Pointer, TargetBase
 from memory_tool.scope import Namespace, Scope
-from memory_tool.write_changes import Remove, Revise
+from memory_tool.write_changes import Move, Remove, Revise
 from tests.contract.truth import NO_BASE, Truth
 from tests.factories import ANNA, BEN, NOON, chunk_of, put, unit_vector
 
@@ -49,6 +49,23 @@ class ChangeLogContract:
         assert truth.log.pending({anna: 9, ben: 0}) == 1
         truth.add("d")
         assert truth.log.pending({anna: 2, ben: 1}) == 1
+
+    def test_a_lower_memory_leaves_the_keyword_index_and_no_other(self, truth: Truth) -> None:
+        """For vectors nothing has changed; back in the hot tier its words are there again."""
+        (memory_id,) = truth.add("green tea")
+        _, words = read(truth, "keyword")
+        _, vectors = read(truth, "vector")
+        truth.write(Move(memory_id=memory_id, tier=Tier.WARM, nseq=1))
+        (row,), words = read(truth, "keyword", base=words)
+        assert (row.live, row.version, row.chunks) == (False, 2, ())
+        rows, vectors = read(truth, "vector", base=vectors)
+        assert rows == []
+        assert vectors.clocks == {truth.number(): 2}
+        (whole,), _ = read(truth, "vector")
+        assert (whole.live, whole.version, len(whole.chunks)) == (True, 1, 1)
+        truth.write(Move(memory_id=memory_id, tier=Tier.HOT, nseq=2))
+        (row,), _ = read(truth, "keyword", base=words)
+        assert (row.live, row.version, row.chunks[0].words) == (True, 3, "green tea")
 
     def test_rows_come_in_the_order_of_their_numbers(self, truth: Truth) -> None:
         """A batch that is cut must have passed everything below the cut."""

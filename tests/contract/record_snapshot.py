@@ -8,11 +8,11 @@ import pytest
 
 from memory_tool.errors import ScopeRequired
 from memory_tool.filters import parse_filter
-from memory_tool.model import Chunk, Json, MemoryType, NewMemory, Patch
+from memory_tool.model import Chunk, Json, MemoryType, NewMemory, Patch, Tier
 from memory_tool.port_values import DeadLetter, Opening
 from memory_tool.query import EVERYTHING, Filter
 from memory_tool.scope import Scope
-from memory_tool.write_changes import Remove, Revise
+from memory_tool.write_changes import Move, Remove, Revise
 from tests.contract.truth import Truth, present
 from tests.factories import ANNA, BEN, NOON, chunk_of, new_id, put, unit_vector
 
@@ -31,6 +31,55 @@ class SnapshotContract:
     def truth(self) -> Truth:
         """An empty truth."""
         raise NotImplementedError
+
+    # ── Tiers ──
+
+    def test_words_of_lower_tiers_are_found_apart(self, truth: Truth) -> None:
+        """Those of hot memories an index has; a store without lower ones is told by a number."""
+        hot, warm, other = truth.add(
+            "green tea", "black tea", NewMemory(content="x", tags=("tea",))
+        )
+        with truth.seen() as snapshot:
+            assert snapshot.lowered == 0
+            assert snapshot.lower_chunks_with(["tea"], 10, within=None) == ()
+        truth.write(
+            *(Move(memory_id=one, tier=Tier.WARM, nseq=n) for one, n in ((warm, 2), (other, 3)))
+        )
+        (foreign,) = truth.add("white tea", namespace=BEN)
+        truth.write(Move(memory_id=foreign, tier=Tier.WARM, nseq=1), namespace=BEN)
+        with truth.seen() as snapshot:
+            assert snapshot.lowered == 2
+            found = snapshot.lower_chunks_with(["tea", "green"], 10, within=None)
+            assert {(one.memory_id, one.keyword_nseq) for one in found} == {(warm, 4), (other, 5)}
+            (only,) = snapshot.lower_chunks_with(["tea"], 10, within=frozenset({hot, warm}))
+            assert (only.memory_id, only.words) == (warm, "black tea")
+            assert len(snapshot.lower_chunks_with(["tea"], 1, within=None)) == 1
+            assert len(snapshot.chunks_with(["tea"], 10)) == 3
+
+    def test_lower_memories_that_may_not_be_seen_are_not_found(self, truth: Truth) -> None:
+        """Expired, deleted and hidden ones, by their words as little as otherwise."""
+        expired, deleted, hidden = truth.add(
+            NewMemory(content="old tea", expires_at=NOON), "gone tea", "bad tea"
+        )
+        truth.write(
+            *(
+                Move(memory_id=one, tier=Tier.WARM, nseq=number)
+                for number, one in enumerate((expired, deleted, hidden), start=1)
+            )
+        )
+        truth.write(Remove(memory_id=deleted))
+        truth.quarantine(hidden)
+        with truth.seen() as snapshot:
+            assert snapshot.lower_chunks_with(["tea"], 10, within=None) == ()
+
+    def test_a_moved_row_is_in_the_overlay_with_its_old_vector(self, truth: Truth) -> None:
+        """The vector side is left alone: its number, and what an index holds, stay."""
+        (memory_id,) = truth.add("green tea")
+        truth.write(Move(memory_id=memory_id, tier=Tier.WARM, nseq=1))
+        opening = Opening(namespaces={}, since={truth.number(): 1}, overlay_limit=10)
+        with truth.seen(opening=opening) as snapshot:
+            (row,) = present(snapshot.overlay)
+            assert (row.nseq, row.vector_nseq, row.keyword_nseq, row.live) == (2, 1, 2, True)
 
     # ── One moment ──
 

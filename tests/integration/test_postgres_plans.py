@@ -99,9 +99,9 @@ def plan(connection: psycopg.Connection, query: str, *, values: Mapping[str, obj
 
 
 def function_plan(
-    connection: psycopg.Connection, function: str, *, values: Mapping[str, object]
+    connection: psycopg.Connection, function: str, *, values: Mapping[str, object], query: int = 0
 ) -> str:
-    """The plan of the query inside a search function, for these values."""
+    """The plan of a query inside a search function, the first if no other, for these values."""
     # As the app has it, except for what the function sets for itself.
     connection.execute("SET LOCAL enable_bitmapscan = off")
     rows = connection.execute(
@@ -109,11 +109,11 @@ def function_plan(
     )
     for (setting,) in rows.fetchall():
         connection.execute("SELECT set_config(%s, %s, true)", str(setting).split("="))
-    query = body(connection, function).partition("RETURN QUERY")[2].partition(";")[0]
+    text = body(connection, function).split("RETURN QUERY")[1 + query].partition(";")[0]
     for name, value in values.items():
         literal = sql.Literal(value).as_string(connection).replace("\\", r"\\")
-        query = re.sub(rf"(?<![.\w]){name}(?![.\w])", literal, query)
-    return plan(connection, query, values={})
+        text = re.sub(rf"(?<![.\w]){name}(?![.\w])", literal, text)
+    return plan(connection, text, values={})
 
 
 def test_words_are_found_by_their_index(reader: psycopg.Connection, ns_ids: list[int]) -> None:
@@ -123,6 +123,19 @@ def test_words_are_found_by_their_index(reader: psycopg.Connection, ns_ids: list
     assert "chunk_tokens" in found
     assert "memory_extra" in found
     assert "Seq Scan" not in found
+
+
+def test_words_of_lower_tiers_are_found_by_their_index(
+    reader: psycopg.Connection, ns_ids: list[int]
+) -> None:
+    """It runs in each search of a namespace that has aged."""
+    values = {"allowed": ns_ids, "wanted": ["word77", "tag9"], "bound": 100, "ids": None}
+    for query in (0, 1):
+        found = function_plan(reader, "lower_chunks_with_terms", values=values, query=query)
+        assert "Seq Scan" not in found
+        assert ("memory_lowered" in found) or ("memory_extra" in found)
+        assert "chunk_pkey" in found
+        assert ("chunk_tokens" in found) == bool(query)
 
 
 def test_metadata_is_found_by_its_index(reader: psycopg.Connection, ns_ids: list[int]) -> None:
@@ -158,7 +171,9 @@ def test_appliers_read_the_log(worker: psycopg.Connection, ns_ids: list[int]) ->
     """Namespace by namespace; at most the numbers of one are sorted, never everything at once."""
     values = {"ns_ids": ns_ids, "above": [0], "upto": [ROWS]}
     columns = "k.words, k.bigrams, k.embedding"
-    query = statement("changed_rows", number="vector_nseq", columns=columns)
+    query = statement(
+        "changed_rows", number="vector_nseq", held="m.state = 'live'", columns=columns
+    )
     found = plan(worker, query, values=values)
     assert re.search(r"Nested Loop.*\n.*Nested Loop.*\n.*Function Scan on s", found)
     assert "memory_log" in found

@@ -223,7 +223,7 @@ def test_every_table_with_namespaces_forces_row_level_security(database: Databas
         whole, parts = walled(connection), walled(connection, partitions=True)
         assert {str(name) for (name,) in rows} == {*whole, *parts}
         assert len(whole) >= 10
-        assert len(parts) == 5 * 8
+        assert len(parts) == 7 * 8
 
 
 def test_every_policy_of_the_app_is_the_same(database: Database) -> None:

@@ -45,6 +45,7 @@ COMMANDS: Final = (
     "migrate",
     "worker",
     "rebuild",
+    "tiers",
     "serve",
 )
 HEAVY: Final = (

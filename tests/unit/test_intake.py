@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_manage.intake import is_record, record_memory
-from memory_tool.errors import InputError
+from memory_manage.intake import is_record, record_memory, time_of
+from memory_tool.errors import InputError, InvalidTime
 from memory_tool.model import Turn
 
 
@@ -40,3 +40,9 @@ def test_a_place_without_a_dialogue_is_refused(name: str) -> None:
     """It was dropped without a word."""
     with pytest.raises(InputError, match="conversation_id"):
         record_memory({"content": "a", name: 1}, {})
+
+
+def test_a_time_without_a_zone_is_answered_with_one_that_has_it() -> None:
+    """Whoever typed a date sees what to type instead, not how Python writes it."""
+    with pytest.raises(InvalidTime, match=r"such as 2025-03-01T00:00:00\+00:00$"):
+        time_of("2025-03-01", "occurred_at")

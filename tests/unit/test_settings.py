@@ -82,6 +82,8 @@ def test_an_unknown_argument_is_an_error() -> None:
         ("pooled", "perhaps"),
         ("scope_requires", "team"),
         ("retry_seconds", -1),
+        ("warm_days", 6),
+        ("purge_hours", 0),
     ],
 )
 def test_values_that_can_not_be_are_refused(name: str, value: object) -> None:
@@ -145,3 +147,15 @@ def test_a_secret_that_can_not_be_read_is_an_error(tmp_path: Path, content: byte
         load_settings(environment={"THREEFOLD_EMBEDDER_KEY_FILE": str(file)})
 
     assert "hush" not in str(caught.value)
+
+
+def test_texts_are_archived_where_every_host_can_read_them(tmp_path: Path) -> None:
+    """An embedded store has one host; those of a server may share no folder."""
+    embedded = load_settings({"data_dir": tmp_path}, environment={})
+    server = {"data_dir": tmp_path, "database_url": "postgresql://db"}
+    named = {**server, "archive_dir": "/shared"}
+
+    assert (embedded.archives, embedded.archive_folder) == (True, tmp_path / "archive")
+    assert not load_settings(server, environment={}).archives
+    assert load_settings(named, environment={}).archives
+    assert load_settings(named, environment={}).archive_folder == Path("/shared")

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memory_tool.errors import Corrupt
 from memory_tool.model import (
     UNSET,
+    ArchivePlace,
     Chunk,
     Json,
     Memory,
@@ -17,10 +19,11 @@ from memory_tool.model import (
     State,
     Status,
     StoredRow,
+    Tier,
 )
-from memory_tool.port_values import Existing, WritePlan
+from memory_tool.port_values import Existing, Loaded, WritePlan
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Change, Put, Remove, Revise
+from memory_tool.write_changes import Change, Complete, Move, Put, Remove, Retire, Revise
 from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes
 
 NOW = datetime(2025, 7, 1, tzinfo=UTC)
@@ -263,3 +266,121 @@ def test_an_upsert_keeps_what_it_does_not_name() -> None:
     after = made.changes[0].row.memory
     assert (after.content, after.pinned, after.importance) == ("after", True, 5)
     assert (after.tags, after.metadata) == (("kept",), {"a": 1, "b": 2})
+
+
+def test_a_time_to_live_begins_by_the_stores_clock() -> None:
+    """The client's clock may be wrong by hours: then the memory would go too early or too late."""
+    short = dataclasses.replace(
+        put("a code", key="k"), new=NewMemory(content="a code", key="k", ttl=timedelta(hours=1))
+    )
+    (added,) = plan(short).changes
+    assert added.row.memory.expires_at == NOW + timedelta(hours=1)
+    again = plan(short, rows=(stored("old", "another code", key="k"),))
+    assert again.changes[0].row.memory.expires_at == NOW + timedelta(hours=1)
+
+
+def archived(name: str, text: str) -> StoredRow:
+    """A cold row whose text the archive keeps."""
+    row = stored(name, "a summary")
+    return dataclasses.replace(
+        row,
+        memory=dataclasses.replace(row.memory, tier=Tier.COLD),
+        content_hash=text.encode(),
+        dedup_hash=text.encode(),
+        archive=ArchivePlace(file="f", at=0, line=0, sha256="0"),
+    )
+
+
+def test_a_move_takes_a_number_that_only_the_keyword_index_hears_of() -> None:
+    """It is no new version, and the old image is none."""
+    made = plan(Move(memory_id="old", tier=Tier.WARM, nseq=1), rows=(stored("old", "a"),))
+
+    (change,) = made.changes
+    row = change.row
+    assert (row.nseq, row.vector_nseq, row.keyword_nseq) == (11, 1, 11)
+    assert (row.memory.tier, row.memory.version) == (Tier.WARM, 1)
+    assert row.memory.updated_at == NOW - timedelta(days=1)
+    assert (change.action, change.previous, change.chunks) == ("tier", None, None)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [Move(memory_id="old", tier=Tier.WARM, nseq=7), Move(memory_id="old", tier=Tier.HOT, nseq=1)],
+)
+def test_a_move_of_what_changed_meanwhile_does_nothing(move: Move) -> None:
+    """It was decided on another image; or somebody else did it."""
+    made = plan(move, rows=(stored("old", "a"),))
+
+    assert made.changes == ()
+    assert made.results[0].status is Status.DUPLICATE
+
+
+def test_a_change_of_a_cold_memory_starts_from_its_whole_text() -> None:
+    """What the archive keeps comes back, and the memory is hot."""
+    cold = archived("old", "the whole text")
+    whole = dataclasses.replace(
+        cold, memory=dataclasses.replace(cold.memory, content="the whole text")
+    )
+    existing = Existing(
+        ns_id=1, nseq=10, now=NOW, rows=(cold,), whole=lambda _row: Loaded(row=whole)
+    )
+    made = plan_changes(
+        [Revise(memory_id="old", patch=Patch(importance=2))],
+        existing,
+        namespace=HERE,
+        decide=decide_duplicates,
+        extra=lambda _memory: "",
+    )
+
+    (change,) = made.changes
+    assert change.loaded == Loaded(row=whole)
+    assert change.row.memory.content == "the whole text"
+    assert (change.row.memory.tier, change.row.archive) == (Tier.HOT, None)
+    assert (change.row.vector_nseq, change.row.keyword_nseq) == (1, 11)
+
+
+def test_what_the_archive_does_not_give_out_is_not_changed() -> None:
+    """And its neighbours are; a deletion needs no text."""
+
+    def refuse(_row: StoredRow) -> Loaded:
+        message = "damaged"
+        raise Corrupt(message)
+
+    rows = (archived("one", "a"), archived("two", "b"), stored("three", "c"))
+    made = plan_changes(
+        [
+            Revise(memory_id="one", patch=Patch(importance=2)),
+            Remove(memory_id="two"),
+            Revise(memory_id="three", patch=Patch(importance=2)),
+        ],
+        Existing(ns_id=1, nseq=10, now=NOW, rows=rows, whole=refuse),
+        namespace=HERE,
+        decide=decide_duplicates,
+        extra=lambda _memory: "",
+    )
+
+    assert [result.status for result in made.results] == [
+        Status.FAILED,
+        Status.DELETED,
+        Status.UPDATED,
+    ]
+    assert made.results[0].error == "Corrupt: damaged"
+    assert made.changes[0].row.archive is None
+
+
+def test_only_what_has_expired_is_retired() -> None:
+    """It may have been given more time since it was looked for."""
+    made = plan(
+        Retire(memory_id="late"),
+        Retire(memory_id="live"),
+        rows=(stored("late", "a", expired=True), stored("live", "b")),
+    )
+
+    assert [change.action for change in made.changes] == ["expire"]
+    assert [result.status for result in made.results] == [Status.DELETED, Status.DUPLICATE]
+
+
+def test_vectors_are_not_made_of_a_summary() -> None:
+    """They would take the place of those of the text."""
+    change = Complete(memory_id="old", content_hash=b"a", chunks=ONE_CHUNK)
+    assert plan(change, rows=(archived("old", "a"),)).changes == ()

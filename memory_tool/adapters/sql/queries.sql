@@ -16,7 +16,7 @@ SELECT ns_id, nseq, now, request_hash, response, kept FROM threefold.open_write(
 SELECT threefold.write_changes(
     %(ns_id)s, %(base)s, %(last)s, %(stamp)s, %(changed)s::json, %(archived)s::uuid[],
     %(versions_kept)s, %(rechunked)s::uuid[], %(deleted)s::uuid[], %(chunks)s::json,
-    %(embeddings)s, %(key)s, %(request_hash)s, %(receipt)s::jsonb)
+    %(embeddings)s, %(space)s, %(key)s, %(request_hash)s, %(receipt)s::jsonb)
 
 -- name: covered_namespaces
 -- The namespaces that carry all the ids named.
@@ -28,12 +28,13 @@ FROM threefold.covered_namespaces(%(project)s, %(user)s, %(agent)s, %(path)s, %(
 SELECT ns_id, address, nseq, stamp FROM threefold.named_namespaces(%(hashes)s::bytea[])
 
 -- name: view_state
--- The store's clock, whether a standby is asked, the store's incarnation, and the pointers of the
--- targets, one row for each.
+-- The store's clock, whether a standby is asked, the store's incarnation, its active space, and the
+-- pointers of the targets, one row for each.
 SELECT clock_timestamp(), pg_is_in_recovery(),
        concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
                  (SELECT oid FROM pg_database WHERE datname = current_database()),
                  pg_relation_filenode('threefold.ns_clock')),
+       (SELECT s.space_id FROM threefold.embedding_space s WHERE s.state = 'active'),
        t.target, t.generation, t.locator, t.mark
 FROM (SELECT) one
 LEFT JOIN threefold.index_target t ON t.generation > 0 AND t.target = ANY (%(targets)s::text[])
@@ -57,8 +58,11 @@ WHERE (SELECT k.mark FROM threefold.index_mark k
        WHERE k.target = used.target AND k.mark = used.mark) IS NULL
 
 -- name: clocks
--- The clocks of the transaction's namespaces.
-SELECT ns_id, nseq FROM threefold.ns_clock WHERE ns_id = ANY (%(ns_ids)s::bigint[])
+-- The active space, beside the clocks of the transaction's namespaces and how many memories of each
+-- are warm or cold.
+SELECT s.space_id, c.ns_id, c.nseq, c.lowered
+FROM (SELECT (SELECT s.space_id FROM threefold.embedding_space s WHERE s.state = 'active')) s (space_id)
+LEFT JOIN threefold.ns_clock c ON c.ns_id = ANY (%(ns_ids)s::bigint[])
 
 -- name: overlay
 -- Rows above a number in each namespace, with their chunks, in order; none when there are too many.
@@ -74,7 +78,7 @@ CROSS JOIN LATERAL (
     LIMIT %(bound)s
 ) m
 LEFT JOIN LATERAL (
-    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, k.embedding
+    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, {@vector} AS embedding
     FROM threefold.chunk k WHERE m.live AND k.ns_id = m.ns_id AND k.memory_id = m.id
     ORDER BY k.ordinal OFFSET 0
 ) k ON true
@@ -96,13 +100,17 @@ WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
   {condition}
 
 -- name: rows
--- Whole rows that may be seen.
-SELECT to_jsonb(m)
+-- Whole rows that may be seen, and how they were used.
+SELECT to_jsonb(m), u.uses, u.used_at
 FROM unnest(%(ns_ids)s::bigint[], %(ids)s::text[]) AS wanted (ns_id, ids)
 CROSS JOIN LATERAL (
     SELECT * FROM threefold.memory m
     WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
+LEFT JOIN LATERAL (
+    SELECT u.uses, u.used_at FROM threefold.memory_use u
+    WHERE u.ns_id = m.ns_id AND u.memory_id = m.id OFFSET 0
+) u ON true
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
 
 -- name: matching_keys
@@ -138,10 +146,11 @@ CROSS JOIN LATERAL (
     WHERE m.id = ANY (wanted.ids::uuid[]) AND m.ns_id = wanted.ns_id OFFSET 0
 ) m
 CROSS JOIN LATERAL (
-    SELECT k.ordinal, k.embedding FROM threefold.chunk k
-    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+    SELECT k.ordinal, {@vector} AS embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id OFFSET 0
 ) k
 WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+  AND k.embedding IS NOT NULL
 LIMIT %(bound)s
 
 -- name: all_vectors
@@ -156,9 +165,10 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) m
 CROSS JOIN LATERAL (
-    SELECT k.ordinal, k.embedding FROM threefold.chunk k
-    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND k.embedding IS NOT NULL OFFSET 0
+    SELECT k.ordinal, {@vector} AS embedding FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id OFFSET 0
 ) k
+WHERE k.embedding IS NOT NULL
 LIMIT %(bound)s
 
 -- name: chunks_with
@@ -171,8 +181,8 @@ FROM threefold.chunks_with_terms(%(terms)s::text[], %(bound)s)
 SELECT term, documents FROM threefold.term_stat WHERE term = '' OR term = ANY (%(terms)s::text[])
 
 -- name: page
--- Newest first; a row is seen once however the listing goes on.
-SELECT to_jsonb(m)
+-- Newest first, and how they were used; a row is seen once however the listing goes on.
+SELECT to_jsonb(m), u.uses, u.used_at
 FROM unnest(%(ns_ids)s::bigint[]) AS s (ns_id)
 CROSS JOIN LATERAL (
     SELECT * FROM threefold.memory m
@@ -184,6 +194,10 @@ CROSS JOIN LATERAL (
       {condition}
     ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 ) m
+LEFT JOIN LATERAL (
+    SELECT u.uses, u.used_at FROM threefold.memory_use u
+    WHERE u.ns_id = m.ns_id AND u.memory_id = m.id OFFSET 0
+) u ON true
 ORDER BY m.event_time DESC, m.id LIMIT %(bound)s
 
 -- name: deleted_ids
@@ -210,15 +224,6 @@ ORDER BY v.version
 -- name: store_counts
 -- Figures without content.
 SELECT name, figure FROM threefold.store_counts()
-
--- name: active_space
--- The recorded embedding space.
-SELECT definition FROM threefold.embedding_space WHERE active
-
--- name: record_space
--- Record a space if none is active.
-INSERT INTO threefold.embedding_space (name, definition) VALUES (%(name)s, %(definition)s::jsonb)
-ON CONFLICT DO NOTHING
 
 -- name: store_identity
 -- What tells this store from every other.
@@ -256,6 +261,8 @@ WHERE k.target = %(target)s AND k.made_at < now() - interval '6 hours'
                ORDER BY l.seq DESC OFFSET 1000 LIMIT 1)
   AND NOT EXISTS (
       SELECT FROM threefold.index_target t WHERE t.target = k.target AND t.mark = k.mark)
+  AND NOT EXISTS (
+      SELECT FROM threefold.index_generation g WHERE g.target = k.target AND g.mark = k.mark)
 
 -- name: changed_rows
 -- Rows whose own number lies above one and up to another in each namespace, with their chunks. Not
@@ -265,7 +272,7 @@ SELECT m.ns_id, m.hex, m.nseq, m.number, m.live, m.extra, m.chunk_high, k.*
 FROM unnest(%(ns_ids)s::bigint[], %(above)s::bigint[], %(upto)s::bigint[]) AS s (ns_id, above, upto)
 CROSS JOIN LATERAL (
     SELECT m.ns_id, m.id, encode(uuid_send(m.id), 'hex') AS hex, m.nseq, m.{number} AS number,
-           m.state = 'live' AS live, m.extra, m.chunk_high
+           {held} AS live, m.extra, m.chunk_high
     FROM threefold.memory m
     WHERE m.ns_id = s.ns_id AND m.nseq > s.above AND m.nseq > 0
       AND m.{number} > s.above AND m.{number} <= s.upto
@@ -313,11 +320,12 @@ ON CONFLICT (ns_id, target) DO UPDATE SET applied = excluded.applied
 -- stand in the way of the others.
 SELECT to_jsonb(m), n.address
 FROM (
-    SELECT DISTINCT k.ns_id, k.memory_id FROM threefold.chunk k WHERE k.embedding IS NULL
+    SELECT DISTINCT k.ns_id, k.memory_id FROM threefold.chunk k
+    WHERE k.embedding IS NULL AND {@vector} IS NULL
 ) gap
 JOIN threefold.memory m ON m.ns_id = gap.ns_id AND m.id = gap.memory_id
 JOIN threefold.namespace n ON n.ns_id = m.ns_id
-WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now())
+WHERE m.state = 'live' AND (m.expires_at IS NULL OR m.expires_at > now()) AND m.archive IS NULL
 ORDER BY random() LIMIT %(bound)s
 
 -- name: forget_receipts
@@ -411,6 +419,8 @@ WITH gone AS (
     DELETE FROM threefold.index_progress p USING gone WHERE p.target = gone.target
 ), letters AS (
     DELETE FROM threefold.dead_letter d USING gone WHERE d.target = gone.target
+), generations AS (
+    DELETE FROM threefold.index_generation g USING gone WHERE g.target = gone.target
 )
 SELECT target FROM gone ORDER BY target
 
@@ -428,7 +438,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) m
 CROSS JOIN LATERAL (
-    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, k.embedding
+    SELECT k.ordinal, k.start, k.stop, k.language, k.words, k.bigrams, {@vector} AS embedding
     FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id ORDER BY k.ordinal OFFSET 0
 ) k
 WHERE d.ns_id = ANY (%(ns_ids)s::bigint[]) AND d.target = ANY (%(targets)s::text[])
@@ -451,26 +461,6 @@ VALUES (%(target)s, %(ns_id)s, %(id)s, %(version)s, %(reason)s)
 ON CONFLICT (ns_id, memory_id, target) DO UPDATE SET
     version = excluded.version, reason = excluded.reason, at = now()
 WHERE d.version <= excluded.version
-
--- name: count_chunks
--- How many chunks a target at these clocks has to hold, how many it may hold of rows that changed
--- since, and how many of them it can't take.
-WITH standing AS (
-    SELECT c.ns_id, coalesce(s.applied, 0) AS applied
-    FROM threefold.ns_clock c
-    LEFT JOIN unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied) USING (ns_id)
-), letters AS (
-    SELECT d.ns_id, d.memory_id FROM threefold.dead_letter d WHERE d.target = %(target)s
-)
-SELECT
-    (SELECT count(*) FROM standing s
-     JOIN threefold.memory m ON m.ns_id = s.ns_id
-     JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-     WHERE m.state = 'live' AND m.{number} <= s.applied AND {holds}),
-    (SELECT coalesce(sum(m.chunk_high), 0) FROM standing s
-     JOIN threefold.memory m ON m.ns_id = s.ns_id WHERE m.{number} > s.applied),
-    (SELECT coalesce(sum(m.chunk_high), 0) FROM letters d
-     JOIN threefold.memory m ON m.ns_id = d.ns_id AND m.id = d.memory_id)
 
 -- name: lag
 -- How many numbers a target has not applied, and how many seconds ago the oldest was given out.
