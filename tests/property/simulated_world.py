@@ -7,6 +7,7 @@ adapters, which can be set back to any earlier moment.
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -29,15 +30,17 @@ from memory_tool.arm_calls import ArmCalls
 from memory_tool.breaker import Breaker
 from memory_tool.errors import Unavailable
 from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.numbered import commit_changes
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.metrics import Metrics
-from memory_tool.model import MemoryId, NewMemory, Patch, StoredRow
+from memory_tool.model import MemoryId, NewMemory, Patch, StoredRow, Tier
 from memory_tool.overlay import OverlayMemo
-from memory_tool.ports import KeywordIndex
+from memory_tool.ports import KeywordIndex, RecordStore
 from memory_tool.prepare import PrepareLimits, Preparer
 from memory_tool.query import Arm, Query, Strategy, WeightedSum
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.scope import Namespace, Scope
+from memory_tool.write_changes import Move
 from memory_tool.write_path import WritePath, WriteRules
 from tests.property.simulated_faults import NO_WAIT, Crash, FaultyLog, FaultyStore
 from tests.property.simulated_server import (
@@ -81,6 +84,7 @@ class Process:
     """One process: its folder, its two paths, and what it remembers."""
 
     folder: Folder
+    store: RecordStore
     write: WritePath
     read: ReadPath
 
@@ -174,6 +178,7 @@ class World:
         )
         return Process(
             folder=folder,
+            store=store,
             write=WritePath(
                 store,
                 preparer,
@@ -258,6 +263,16 @@ class World:
         if row is not None:
             self.acknowledged.pop(row.memory.id, None)
             process.write.remove(row.memory.namespace, [row.memory.id])
+
+    def move(self, process: Process) -> None:
+        """A memory goes to another tier, as a job moves it; what searches find is the same."""
+        row = self._any_row()
+        if row is not None:
+            others = [tier for tier in (Tier.HOT, Tier.WARM) if tier is not row.memory.tier]
+            move = Move(memory_id=row.memory.id, tier=self.rng.choice(others), nseq=row.nseq)
+            # A job that fails is tried again later, whether it was written or not.
+            with suppress(Unavailable):
+                commit_changes(process.store, row.memory.namespace, changes=[move])
 
     def _any_row(self) -> StoredRow | None:
         rows = list(self.rows(*NAMESPACES).values())
