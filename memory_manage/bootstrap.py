@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from memory_manage.measuring import MeasuredCalibration
 from memory_tool.assembly import Stores
 from memory_tool.bootstrap import Given, open_tool
 from memory_tool.settings import load_settings
@@ -33,7 +34,10 @@ def open_parts(
     if embedder is not None and not isinstance(embedder, str):
         given["embedder"] = values.pop("embedder")
     settings = load_settings(values)
-    tool = open_tool(settings, Given(stores=stores, **given), on_progress=on_progress or _say)
+    side = (MeasuredCalibration(),)
+    tool = open_tool(
+        settings, Given(stores=stores, side=side, **given), on_progress=on_progress or _say
+    )
     return Parts(tool=tool)
 
 

@@ -4,10 +4,15 @@ On the calibrated scale 0.7 is the cosine that 98 % of the relevant pairs of a s
 and 0 lies as far below 0.7 as unrelated texts do.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from memory_tool.model import Json
+
 ANCHOR: Final = 0.7
+CALIBRATION: Final = "calibration"
+"""The name of the side structure that is measured for a model which nobody measured here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,24 @@ _MEASURED: Final = {
 }
 
 
-def calibration_for(model: str) -> Calibration:
-    """The calibration of a model, by the last part of its name."""
-    return _MEASURED.get(model.rpartition("/")[2].casefold(), UNKNOWN)
+def is_known(model: str) -> bool:
+    """Whether a model was measured here, on sets of questions and answers."""
+    return _last_part(model) in _MEASURED
+
+
+def calibration_for(model: str, kept: Json = None) -> Calibration:
+    """The calibration of a model, by the last part of its name.
+
+    ``kept`` is what :class:`~memory_manage.measuring.MeasuredCalibration` keeps of the store's own
+    vectors; it counts where nobody measured the model here.
+    """
+    if is_known(model) or not isinstance(kept, Mapping):
+        return _MEASURED.get(_last_part(model), UNKNOWN)
+    relevant, unrelated = kept.get("relevant"), kept.get("unrelated")
+    if not isinstance(relevant, float) or not isinstance(unrelated, float):
+        return UNKNOWN
+    return Calibration(relevant=relevant, unrelated=unrelated)
+
+
+def _last_part(model: str) -> str:
+    return model.rpartition("/")[2].casefold()

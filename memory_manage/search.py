@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memory_manage.calibration import UNKNOWN, Calibration, calibration_for
+from memory_manage.calibration import CALIBRATION, UNKNOWN, Calibration, calibration_for
 from memory_manage.cursors import (
     LIMIT_MAX,
     SearchCursor,
@@ -23,7 +23,7 @@ from memory_tool.query import EVERYTHING, Answer, Filter, Hit, Query
 from memory_tool.query import Found as FoundMemory
 from memory_tool.scope_words import ScopeWords
 from memory_tool.tool import MemoryTool
-from memory_tool.validation import check_embedding, check_query, check_time
+from memory_tool.validation import check_query, check_time
 
 LIMIT: Final = 5
 DEPTH: Final = 100
@@ -76,19 +76,14 @@ class Search:
             filter=self._condition,
             limit=self._reach,
             depth=max(DEPTH, 2 * self._reach),
-            vector=self._query_vector(),
+            vector=vector_of(self._options.get("query_embedding")),
+            space=self._options.get("space"),
         )
         answer = self._tool.search(query, self._rank)
         if answer.degraded and self._options.get("on_degraded") == "raise":
             message = "; ".join(map(str, answer.degraded))
             raise Degraded(message, store="search")
         return self._found(answer)
-
-    def _query_vector(self) -> Any:  # noqa: ANN401 - a vector or nothing
-        given = vector_of(self._options.get("query_embedding"))
-        if given is None:
-            return None
-        return check_embedding(given, self._tool.space, named=self._options.get("space"))
 
     def _rank(self, hits: Sequence[Hit], now: datetime) -> Sequence[Hit]:
         self._now = self._now or now.astimezone(UTC)
@@ -103,9 +98,10 @@ class Search:
 
     def _calibration(self) -> Calibration:
         try:
-            return calibration_for(self._tool.space.model)
+            return calibration_for(self._tool.space.model, self._tool.side(CALIBRATION))
         except Unavailable:
-            # No space is recorded, so there is no vector whose similarity would be judged.
+            # No space is recorded, so there is no vector whose similarity would be judged; or the
+            # store went away, which the search will tell.
             return UNKNOWN
 
     def _found(self, answer: Answer) -> Found:

@@ -8,10 +8,12 @@ from typing import Protocol
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
+from memory_tool.erase_values import Receipt
+from memory_tool.inspection_ports import Inspected, TruthSide
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
 from memory_tool.metrics import Metrics
-from memory_tool.model import EmbeddingSpace
+from memory_tool.model import EmbeddingSpace, Json, MemoryId
 from memory_tool.overlay import OverlayMemo
 from memory_tool.patient_reader import PatientReader
 from memory_tool.port_values import Pointer
@@ -24,10 +26,12 @@ from memory_tool.ports import (
     VectorIndex,
 )
 from memory_tool.prepare import PrepareLimits, Preparer
+from memory_tool.progress import Watch
 from memory_tool.query import Arm
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.retry import RetryPolicy
 from memory_tool.settings import Settings
+from memory_tool.space_values import FIRST_SPACE, KnownSpace, SpaceChanged, Step
 from memory_tool.tier_ports import TierFigures, UseLog
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import WritePath, WriteRules
@@ -61,6 +65,14 @@ class Background(Protocol):
         """Do this too, for the store as a whole."""
         ...
 
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """Build these indexes anew now; ``False`` when another process has to, which is told."""
+        ...
+
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """Call this whenever other embedding spaces are followed than before."""
+        ...
+
     def hurry(self) -> None:
         """A search found the indexes far behind; whoever applies to them is told."""
         ...
@@ -77,12 +89,50 @@ class Background(Protocol):
         """Offer a kind of job for every group and do it here, unless another process does."""
         ...
 
+    def watch(self, watch: Watch) -> None:
+        """Tell of each step from now on, in the thread that takes it."""
+        ...
+
     def stop(self) -> None:
         """Stop after the batch at hand: others go on. May be called twice."""
         ...
 
     def close(self) -> None:
         """Stop, but apply a large backlog first. May be called twice."""
+        ...
+
+
+class ChangeOfModel(Protocol):
+    """Changes the embedding model of a store in place; what it leaves half done it goes on with."""
+
+    def begin(self, model: str) -> KnownSpace:
+        """Name the model to change to. The space that it makes may be active already."""
+        ...
+
+    def back(self) -> KnownSpace:
+        """Change back to the space before."""
+        ...
+
+    def run(self, may_go_on: MayGoOn, said: Callable[[Step], None]) -> bool:
+        """Do it, unless another process does; whether it was done here. ``said`` hears how far."""
+        ...
+
+    def forget(self, may_go_on: MayGoOn) -> int:
+        """Forget every space but the active one; how many there were."""
+        ...
+
+
+class Erasing(Protocol):
+    """Whoever erases with proof."""
+
+    def run(
+        self,
+        targets: Sequence[tuple[int, MemoryId | None]],
+        *,
+        pieces: Sequence[str] = (),
+        say: Callable[[str], None] = ...,
+    ) -> Receipt:
+        """Erase memories, or whole namespaces where no memory is named, from every place."""
         ...
 
 
@@ -108,11 +158,22 @@ class Stores:
     """Everything that a tool works with, made by a composition root or by a test.
 
     Attributes:
+        space: The number of the space that embedder and vector index are of.
+        recorded: That space itself; ``None`` until it is recorded. By default the active one.
+        active: The number of the space that is active by now; ``None`` until one is recorded.
+        for_active: These stores with embedder and vector index of that space; ``None`` where the
+            space of a store never changes.
+        prepare: Makes ready what the space that is being built will need here.
+        side: The content of a side structure for a space, by name and number.
+        change_of_model: Changes the embedding model in place, where the record store can.
         pointer: Which generation of a target is to be read now.
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
         background: Applies to the indexes; ``None`` when somebody else does.
+        eraser: Erases with proof; ``None`` where a record store was given that can't.
         ageing: Tiers and use; ``None`` where the store knows neither.
+        truth_side: What a check needs of the truth, where that can be had.
+        inspected: The indexes that a check can look at closely.
         where: What is in use and where the data lies, for people: name to description.
         closing: Called last when the tool is closed, in this order.
     """
@@ -123,11 +184,21 @@ class Stores:
     vector_index: VectorIndex
     keyword_index: KeywordIndex
     embedder: Embedder
+    space: int = FIRST_SPACE
+    recorded: Callable[[], EmbeddingSpace | None] | None = None
+    active: Callable[[], int | None] = lambda: None
+    for_active: "Callable[[Stores], Stores] | None" = None
+    prepare: Callable[[], None] = lambda: None
+    side: Callable[[str, int], Json] = lambda _name, _space: None
+    change_of_model: ChangeOfModel | None = None
     pointer: Callable[[str], Pointer | None] = lambda _target: None
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
     background: Background | None = None
+    eraser: Erasing | None = None
     ageing: Ageing | None = None
+    truth_side: TruthSide | None = None
+    inspected: tuple[Inspected, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     closing: tuple[Callable[[], None], ...] = ()
 
@@ -137,7 +208,6 @@ class Shared:
     """What both paths of one tool use; ``arms`` runs calls of indexes only."""
 
     settings: Settings
-    embedder: Embedder
     executor: Executor
     arms: Executor
     metrics: Metrics
@@ -151,9 +221,19 @@ class Shared:
 
 
 def write_path_of(
-    stores: Stores, shared: Shared, *, space: Callable[[], EmbeddingSpace], decide: Decide
+    stores: Stores,
+    shared: Shared,
+    *,
+    embedder: Embedder,
+    space: Callable[[], EmbeddingSpace],
+    decide: Decide,
 ) -> WritePath:
     """The way down; ``space`` is the recorded one, ``decide`` the rule for duplicates."""
+
+    def confirm() -> None:
+        if stores.active() not in (None, stores.space):
+            raise SpaceChanged
+
     settings, background = shared.settings, stores.background
     limits = PrepareLimits(
         chunk_tokens=settings.chunk_tokens,
@@ -163,9 +243,13 @@ def write_path_of(
     )
     return WritePath(
         stores.records,
-        Preparer(shared.embedder, space=space, limits=limits, executor=shared.executor),
+        Preparer(embedder, space=space, limits=limits, executor=shared.executor, confirm=confirm),
         rules=WriteRules(
-            limits=limits, retry=shared.retry, group_items=settings.group_items, decide=decide
+            limits=limits,
+            retry=shared.retry,
+            group_items=settings.group_items,
+            decide=decide,
+            space=stores.space,
         ),
         metrics=shared.metrics,
         committed=background.wake if background else lambda: None,
@@ -177,7 +261,7 @@ def reader_of(stores: Stores, shared: Shared) -> RecordReader:
     return PatientReader(stores.reader, shared.retry)
 
 
-def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
+def read_path_of(stores: Stores, shared: Shared, *, embedder: Embedder) -> ReadPath:
     """The way up."""
     settings, background = shared.settings, stores.background
     return ReadPath(
@@ -192,8 +276,9 @@ def read_path_of(stores: Stores, shared: Shared) -> ReadPath:
                 pointer=stores.pointer,
                 distrust=background.distrust if background else lambda _target, _reason: None,
             ),
-            embedder=shared.embedder,
+            embedder=embedder,
             memo=OverlayMemo(),
+            space=stores.space,
             behind=background.hurry if background else lambda: None,
         ),
         rules=ReadRules(

@@ -1,43 +1,36 @@
 """The composition root of the hands: settings in, tool out. Only it and its parts know adapters."""
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
-from memory_tool.adapters.faiss_fold import FaissTarget
-from memory_tool.adapters.faiss_graph import GraphPolicy
-from memory_tool.adapters.faiss_vector_index import FaissVectorIndex
-from memory_tool.adapters.hashing_embedder import HashingEmbedder
-from memory_tool.adapters.host_folder import FolderLease, open_folder
-from memory_tool.adapters.offline_embedder import REVISION, OfflineEmbedder
-from memory_tool.adapters.openai_embedder import OpenAIEmbedder
-from memory_tool.adapters.sentence_transformer_embedder import SentenceTransformerEmbedder
-from memory_tool.assembly import Stores
+from memory_tool.assembly import Background, Stores
+from memory_tool.bootstrap_embedders import Embedders
+from memory_tool.bootstrap_erase import eraser_of
+from memory_tool.bootstrap_indexes import GivenIndexes, Indexes
+from memory_tool.bootstrap_spaces import Made, recorded_space, with_changes
 from memory_tool.bootstrap_truth import Truth, given_truth, postgres_truth
 from memory_tool.bootstrap_upkeep import ageing_of
-from memory_tool.errors import MissingExtra, SettingsError, Unavailable
+from memory_tool.errors import SettingsError, Unavailable
 from memory_tool.index_jobs.backfill import Backfill
-from memory_tool.index_jobs.background import BackgroundApplier
-from memory_tool.index_jobs.following import FolderTargets, background_of
+from memory_tool.index_jobs.check_store import daily_checks
+from memory_tool.index_jobs.erase import Erase
 from memory_tool.job_values import STORE, Duty
 from memory_tool.log import logger, stay_quiet_by_default
-from memory_tool.log_ports import ChangeLog, IndexTarget
+from memory_tool.log_ports import IndexTarget
 from memory_tool.model import EmbeddingSpace
-from memory_tool.port_values import Patience
 from memory_tool.ports import Embedder, KeywordIndex, RecordStore, VectorIndex
 from memory_tool.settings import Settings
+from memory_tool.space_ports import SideStructure
+from memory_tool.space_values import FIRST_SPACE
 from memory_tool.text.tokenise import TOKENISER_VERSION
 from memory_tool.tool import MemoryTool
 from memory_tool.validation import check_space
 from memory_tool.write_changes import Decide
 from memory_tool.write_plan import decide_duplicates
-
-OFFLINE: Final = "offline"
-HASHING: Final = "hashing"
-_OPENAI: Final = "openai:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +40,7 @@ class Given:
     A record store also has the ports RecordReader and SpaceRegistry; if it has ChangeLog too, the
     indexes follow it. An index that is also an :class:`~memory_tool.log_ports.IndexTarget` is fed
     from the log, by one process of the data folder; ``shared_targets`` are fed by one process of
-    all hosts. ``stores`` replaces everything.
+    all hosts. ``side`` are made anew for a new embedding space. ``stores`` replaces everything.
     """
 
     embedder: Embedder | None = None
@@ -55,6 +48,7 @@ class Given:
     vector_index: VectorIndex | None = None
     keyword_index: KeywordIndex | None = None
     shared_targets: tuple[IndexTarget, ...] = ()
+    side: tuple[SideStructure, ...] = ()
     stores: Stores | None = None
 
 
@@ -90,6 +84,8 @@ def open_tool(
         if stores.gaps is not None:
             fill = Backfill(stores.gaps, tool.complete).run_on
             stores.background.also(Duty(kind="vectors", target=STORE, every="minute", run=fill))
+        for duty in daily_checks(lambda: tool.stores):
+            stores.background.also(duty)
         if settings.applying:
             stores.background.start()
     logger().info("opened", where=dict(stores.where))
@@ -108,16 +104,16 @@ def _open_stores(settings: Settings, given: Given, *, on_progress: Callable[[str
         if server is not None:
             opened.callback(server.close)
         stores = _joined(settings, given, truth=truth, server=server)
-        if given.embedder is None and isinstance(stores.embedder, OpenAIEmbedder):
-            opened.callback(stores.embedder.close)
+        for close in stores.closing:
+            opened.callback(close)
         return dataclasses.replace(stores, closing=(opened.pop_all().close,))
 
 
 def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | None:
     if not settings.elasticsearch_url:
         return None
-    if truth.following is None or truth.figures is None:
-        message = "elasticsearch_url needs a record_store with the ports ChangeLog, ChangeFigures"
+    if truth.following is None:
+        message = "elasticsearch_url needs a record_store with the port ChangeLog"
         raise SettingsError(message)
     server = ElasticsearchIndexes(settings, store=truth.identity, tokeniser=TOKENISER_VERSION)
     server.check()
@@ -127,48 +123,64 @@ def _elasticsearch(settings: Settings, truth: Truth) -> ElasticsearchIndexes | N
 def _joined(
     settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
 ) -> Stores:
-    identity = open_folder(settings.data_dir)
-    recorded = truth.spaces.active_space()
-    embedder = given.embedder or _embedder(settings, recorded)
-    space = _space_in_use(embedder, recorded)
+    embedders = Embedders(settings, given.embedder)
+    recorded = recorded_space(truth)
+    embedder = embedders.opened(recorded)
+    space = _space_in_use(embedder, recorded.space if recorded else None)
+    number = recorded.number if recorded else FIRST_SPACE
     log = truth.following.log if truth.following else None
     if log is None and (given.vector_index is None or given.keyword_index is None):
         message = "a record_store without the port ChangeLog needs both indexes to be given"
         raise SettingsError(message)
-    vectors = server if settings.vector_backend == "elasticsearch" else None
-    vector_index = given.vector_index or _vector_index(
-        settings, vectors, truth=truth, identity=identity
+    indexes = Indexes(
+        settings,
+        GivenIndexes(
+            vector=given.vector_index, keyword=given.keyword_index, shared=given.shared_targets
+        ),
+        truth=truth,
+        server=server,
     )
-    keyword_index = given.keyword_index or _keyword_index(settings, server, identity=identity)
-    parts = _Indexes(
-        identity=identity, server=server, vector_index=vector_index, keyword_index=keyword_index
-    )
-    background = _background(settings, given, truth=truth, indexes=parts)
+    background = indexes.background()
     ageing = None
     if truth.ageing is not None and truth.figures is not None and background is not None:
         ageing = ageing_of(truth.ageing, settings, figures=truth.figures, background=background)
-    return Stores(
+    stores = Stores(
         records=truth.records,
         reader=truth.reader,
         spaces=truth.spaces,
-        vector_index=vector_index,
-        keyword_index=keyword_index,
+        vector_index=indexes.vector_index(number),
+        keyword_index=indexes.keyword_index,
         embedder=embedder,
+        space=number,
+        recorded=indexes.recorded(number),
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
         background=background,
+        eraser=_eraser(settings, truth, background=background),
         ageing=ageing,
+        truth_side=truth.side,
+        inspected=indexes.inspected(number),
         where={
             "records": truth.shown,
-            "keywords": _shown(given.keyword_index, server, embedded="Tantivy"),
-            "vectors": _shown(given.vector_index, vectors, embedded="FAISS"),
+            **indexes.where,
             "embedder": space.name
             if space
             else f"{settings.embedder or 'given'} (not reached yet)",
             "data": str(settings.data_dir),
         },
+        closing=(embedders.close,),
     )
+    made = Made(
+        settings=settings, truth=truth, embedders=embedders, indexes=indexes, side=given.side
+    )
+    return with_changes(stores, made)
+
+
+def _eraser(settings: Settings, truth: Truth, *, background: Background | None) -> Erase | None:
+    if truth.erasing is None or truth.following is None or background is None:
+        return None
+    return eraser_of(settings, truth.erasing, background=background, jobs=truth.following.jobs)
 
 
 def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> EmbeddingSpace | None:
@@ -188,163 +200,3 @@ def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> Embedd
     if recorded is not None:
         check_space(recorded, made)
     return made
-
-
-def _vector_index(
-    settings: Settings, server: ElasticsearchIndexes | None, *, truth: Truth, identity: str
-) -> VectorIndex:
-    space = _Remembered(truth.spaces.active_space)
-    if server is not None:
-        return server.vector_index(space)
-    return FaissVectorIndex(
-        settings.data_dir / "vectors",
-        target=f"faiss:{identity}",
-        store=truth.identity,
-        space=space,
-    )
-
-
-def _keyword_index(
-    settings: Settings, server: ElasticsearchIndexes | None, *, identity: str
-) -> KeywordIndex:
-    if server is not None:
-        return server.keyword_index()
-    try:
-        from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex  # noqa: PLC0415 - extra `local`
-    except ImportError as error:
-        message = "Tantivy is not installed: pip install 'threefold[local]'"
-        raise MissingExtra(message) from error
-    return TantivyKeywordIndex(
-        settings.data_dir / "keywords",
-        target=f"tantivy:{identity}",
-        tokeniser=TOKENISER_VERSION,
-    )
-
-
-def _shown(given: object, server: ElasticsearchIndexes | None, *, embedded: str) -> str:
-    if given is not None:
-        return "given"
-    return server.shown if server is not None else embedded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Indexes:
-    """The indexes with what their targets are made from."""
-
-    identity: str
-    server: ElasticsearchIndexes | None
-    vector_index: VectorIndex
-    keyword_index: KeywordIndex
-
-
-def _background(
-    settings: Settings, given: Given, *, truth: Truth, indexes: _Indexes
-) -> BackgroundApplier | None:
-    if truth.following is None:
-        return None
-    folder = FolderTargets(
-        name=f"folder:{indexes.identity}",
-        lease=FolderLease(settings.data_dir),
-        targets=[
-            *_keyword_targets(settings, given, indexes=indexes),
-            *_vector_targets(settings, given, log=truth.following.log, indexes=indexes),
-        ],
-        vector_index=indexes.vector_index,
-    )
-    shared = [
-        *_server_targets(settings, given, truth=truth, server=indexes.server),
-        *given.shared_targets,
-    ]
-    return background_of(truth.following, folder, shared=shared)
-
-
-def _server_targets(
-    settings: Settings, given: Given, *, truth: Truth, server: ElasticsearchIndexes | None
-) -> Iterator[IndexTarget]:
-    """The indexes on a server, which one process of all hosts brings forward."""
-    if server is None or truth.following is None or truth.figures is None:
-        return
-    log = truth.following.log
-    if given.keyword_index is None:
-        yield server.target("keyword", log=log, figures=truth.figures)
-    if given.vector_index is None and settings.vector_backend == "elasticsearch":
-        yield server.target("vector", log=log, figures=truth.figures)
-
-
-class _Remembered:
-    """The recorded space, asked for until there is one: it never changes while a store is open."""
-
-    def __init__(self, ask: Callable[[], EmbeddingSpace | None]) -> None:
-        self._ask = ask
-        self._space: EmbeddingSpace | None = None
-
-    def __call__(self) -> EmbeddingSpace | None:
-        if self._space is None:
-            self._space = self._ask()
-        return self._space
-
-
-def _vector_targets(
-    settings: Settings, given: Given, *, log: ChangeLog, indexes: _Indexes
-) -> list[IndexTarget]:
-    if given.vector_index is not None:
-        return [given.vector_index] if isinstance(given.vector_index, IndexTarget) else []
-    if settings.vector_backend == "elasticsearch":
-        return []
-    name = indexes.vector_index.target
-    return [
-        FaissTarget(
-            settings.data_dir / "vectors",
-            name=name,
-            pointer=lambda: log.pointer(name),
-            policy=GraphPolicy(
-                above=settings.hnsw_min_rows, ef_construction=settings.hnsw_ef_construction
-            ),
-            patience=Patience(rows=settings.fold_rows, seconds=settings.fold_seconds),
-        )
-    ]
-
-
-def _keyword_targets(settings: Settings, given: Given, *, indexes: _Indexes) -> list[IndexTarget]:
-    if given.keyword_index is not None:
-        return [given.keyword_index] if isinstance(given.keyword_index, IndexTarget) else []
-    if indexes.server is not None:
-        return []
-    from memory_tool.adapters.tantivy_target import TantivyTarget  # noqa: PLC0415 - extra `local`
-
-    return [
-        TantivyTarget(
-            settings.data_dir / "keywords",
-            name=indexes.keyword_index.target,
-            tokeniser=TOKENISER_VERSION,
-        )
-    ]
-
-
-def _embedder(settings: Settings, recorded: EmbeddingSpace | None) -> Embedder:
-    """The embedder that the settings name, else the one of the recorded space, else the offline."""
-    name = settings.embedder or (OFFLINE if recorded is None else _name_of(recorded))
-    if name == HASHING:
-        return HashingEmbedder()
-    if name == OFFLINE:
-        return OfflineEmbedder()
-    if name.startswith(_OPENAI):
-        if not settings.embedder_url:
-            message = f"embedder {name!r} needs embedder_url, the base address of the endpoint"
-            raise SettingsError(message)
-        return OpenAIEmbedder(
-            base_url=settings.embedder_url,
-            model=name.removeprefix(_OPENAI),
-            api_key=settings.embedder_key,
-            batch=settings.embed_batch,
-        )
-    # Whoever names a model wants it: fetching it is then no surprise.
-    return SentenceTransformerEmbedder(
-        model=name, allow_download=bool(settings.embedder), batch=settings.embed_batch
-    )
-
-
-def _name_of(space: EmbeddingSpace) -> str:
-    if space.model == HASHING:
-        return HASHING
-    return OFFLINE if space.revision == REVISION else space.model

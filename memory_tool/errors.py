@@ -56,6 +56,10 @@ class InvalidEmbedding(InputError):
     """An embedding has the wrong shape, or holds values that are not finite."""
 
 
+class TooFewVectors(InputError):
+    """A kind of vector index can't be trained with so few vectors."""
+
+
 class SpaceMismatch(InputError):
     """The embedding space differs from this store's; run `threefold reembed` to change it."""
 
@@ -146,10 +150,17 @@ class Degraded(Unavailable):
 class Corrupt(ThreefoldError):
     """Stored files or rows are damaged: an operator has to repair them."""
 
-    def __init__(self, message: str | None = None, *, command: str = "threefold doctor") -> None:
-        """Keep the ``command`` that repairs."""
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        command: str = "threefold doctor",
+        store: str = "index",
+    ) -> None:
+        """Keep the ``command`` that repairs, and whether the truth is damaged or an index."""
         super().__init__(message)
         self.command = command
+        self.store = store
 
 
 def error_named(name: str, message: str) -> ThreefoldError:

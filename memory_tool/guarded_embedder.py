@@ -37,6 +37,7 @@ class GuardedEmbedder(Embedder):
         self._recorded = recorded
         self._space: EmbeddingSpace | None = None
         self._fits = False
+        self._reason = ""
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -85,14 +86,56 @@ class GuardedEmbedder(Embedder):
 
     def _asked(self, question: Callable[[], _Made]) -> _Made:
         if not self._breaker.allows():
-            message = "the embedder is down"
+            message = f"the embedder is down: {self._reason}"
             raise Unavailable(message, store="embedder")
         try:
             answer = question()
-        except Unavailable:
+        except Unavailable as error:
+            self._reason = str(error)
             self._breaker.failed()
             raise
         self._breaker.succeeded()
         # It missed nothing: memories without a vector are completed by whoever applies.
         self._breaker.caught_up()
         return answer
+
+
+class AbsentEmbedder(Embedder):
+    """Stands for the embedder of a space whose model this process does not have.
+
+    Searches go on by words, and writes without vectors, which others make.
+    """
+
+    def __init__(self, space: EmbeddingSpace, *, reason: str) -> None:
+        """``reason`` says what to do about it; it is told with every search."""
+        self._space = space
+        self._reason = reason
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of the vectors that it doesn't make."""
+        return self._space
+
+    @property
+    def max_tokens(self) -> int:
+        """Unknown: whoever makes the vectors cuts the text again."""
+        raise self._absent()
+
+    def embed_passages(self, texts: Sequence[str]) -> Vector:  # noqa: ARG002 - never looked at
+        """Never.
+
+        Raises:
+            Unavailable: Always.
+        """
+        raise self._absent()
+
+    def embed_queries(self, texts: Sequence[str]) -> Vector:  # noqa: ARG002 - never looked at
+        """Like :meth:`embed_passages`."""
+        raise self._absent()
+
+    def token_spans(self, text: str) -> Sequence[Span]:  # noqa: ARG002 - never looked at
+        """Like :meth:`embed_passages`."""
+        raise self._absent()
+
+    def _absent(self) -> Unavailable:
+        return Unavailable(self._reason, store="embedder")

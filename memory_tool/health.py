@@ -54,7 +54,7 @@ def look_at(stores: Stores, breakers: Mapping[str, Breaker]) -> HealthReport:
 
 def _embed(stores: Stores) -> None:
     stores.embedder.embed_queries(["ok"])
-    recorded = stores.spaces.active_space()
+    recorded = (stores.recorded or stores.spaces.active_space)()
     if recorded is not None:
         check_space(recorded, stores.embedder.space)
 

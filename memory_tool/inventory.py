@@ -49,8 +49,12 @@ class Settled:
 
 def entry_digest(entry: Entry) -> int:
     """The first 8 bytes of the MD5 of ``id:ordinal:version``, as a signed number, as SQL has it."""
-    text = f"{entry.memory_id}:{entry.ordinal}:{entry.version}"
-    raw = hashlib.md5(text.encode("ascii"), usedforsecurity=False).digest()
+    return content_digest(f"{entry.memory_id}:{entry.ordinal}:{entry.version}".encode("ascii"))
+
+
+def content_digest(content: bytes) -> int:
+    """The first 8 bytes of the MD5 of some bytes, as a signed number, as SQL has it."""
+    raw = hashlib.md5(content, usedforsecurity=False).digest()
     return int.from_bytes(raw[:_DIGEST_BYTES], "big", signed=True)
 
 

@@ -10,7 +10,6 @@ from typing import Literal, Protocol, runtime_checkable
 from memory_tool.model import StoredRow
 from memory_tool.port_values import (
     ChangeBatch,
-    ChunkCount,
     DeadLetter,
     Lag,
     Patience,
@@ -78,12 +77,6 @@ class ChangeLog(Protocol):
 @runtime_checkable
 class ChangeFigures(Protocol):
     """Figures about the log. They cost more than a look-up, so searches never ask for them."""
-
-    def count_chunks(
-        self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
-    ) -> ChunkCount:
-        """How many chunks a target has to hold that stands at these clocks."""
-        ...
 
     def lag(self, target: str) -> Lag:
         """How far a target is behind, by the progress that was noted of it."""

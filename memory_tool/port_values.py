@@ -327,14 +327,6 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkCount:
-    """How many chunks a target has to hold: rows that change meanwhile leave some room."""
-
-    least: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
     """How far a target is behind the truth: numbers not applied, and the age of the oldest."""
 

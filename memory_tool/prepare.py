@@ -56,6 +56,7 @@ class Preparer:
         space: Callable[[], EmbeddingSpace],
         limits: PrepareLimits,
         executor: Executor,
+        confirm: Callable[[], None] = lambda: None,
     ) -> None:
         """Keep the parts.
 
@@ -64,11 +65,20 @@ class Preparer:
             space: The recorded space of the store; records the embedder's in a new store.
             limits: Sizes.
             executor: Where the model runs while the tokens are made.
+            confirm: Raises ``SpaceChanged`` if another space is the store's by now; asked before a
+                vector is refused for being of another space.
         """
         self._embedder = embedder
         self._space = space
         self._limits = limits
         self._executor = executor
+        self._confirm = confirm
+        self._made_in: str | None = None
+
+    @property
+    def made_in(self) -> str | None:
+        """The name of the space of all vectors made so far; ``None`` while there are none."""
+        return self._made_in
 
     def prepare(self, news: Sequence[NewMemory]) -> list[Put | InputError]:
         """One prepared memory for each, in order, or what is wrong with it.
@@ -104,8 +114,16 @@ class Preparer:
         )
         if good.embedding is None:
             return good
-        unit = check_embedding(good.embedding, self._space(), named=good.space)
+        space = self._recorded()
+        if good.space != space.name:
+            self._confirm()
+        unit = check_embedding(good.embedding, space, named=good.space)
         return dataclasses.replace(good, embedding=unit)
+
+    def _recorded(self) -> EmbeddingSpace:
+        space = self._space()
+        self._made_in = space.name
+        return space
 
     def _checked(self, new: NewMemory) -> NewMemory | InputError:
         try:
@@ -164,7 +182,7 @@ class Preparer:
     def _embed(self, texts: Sequence[str]) -> Vectors:
         try:
             # First the record: no vector is stored whose space nobody knows.
-            self._space()
+            self._recorded()
             return list(self._embedder.embed_passages(texts))
         except (Unavailable, InvalidEmbedding) as error:
             logger().warning("embedding_failed", texts=len(texts), reason=str(error))

@@ -103,7 +103,8 @@ class Query:
     """One question for the read path.
 
     Attributes:
-        vector: A query embedding made by the caller, shape (dimension,), in the store's space.
+        vector: A query embedding made by the caller, in the store's space; not yet checked.
+        space: The name of its space.
         keyword_text: What the keyword arm searches when it differs from ``text``.
         limit: Hits that are wanted; fewer make the arms ask for more.
         depth: Candidates that each arm fetches.
@@ -116,6 +117,7 @@ class Query:
     limit: int = 5
     depth: int = 100
     vector: Vector | None = None
+    space: str | None = None
     keyword_text: str | None = None
 
 

@@ -16,7 +16,9 @@ from memory_tool.query import EVERYTHING, Answer, Arm, Candidate, Degradation, Q
 from memory_tool.retry import RetryPolicy, retrying
 from memory_tool.search_arms import Asked, Opened
 from memory_tool.settling import Rank, Settling
+from memory_tool.space_values import FIRST_SPACE, SpaceChanged
 from memory_tool.text.tokenise import tokenise
+from memory_tool.validation import check_embedding
 
 WIDENINGS: Final = (1, 4, 16, 64)
 """A short answer is asked again with four times the depth, three times."""
@@ -36,7 +38,8 @@ class ReadRules:
 class ReadParts:
     """What the read path works with.
 
-    ``behind`` hears that the indexes lack more rows than a search may fetch.
+    ``behind`` hears that the indexes lack more rows than a search may fetch. ``space`` is the
+    number of the space that the embedder and the vector index are of.
     """
 
     store: RecordStore
@@ -44,6 +47,7 @@ class ReadParts:
     embedder: Embedder
     memo: OverlayMemo
     behind: Callable[[], None]
+    space: int = FIRST_SPACE
 
 
 class ReadPath:
@@ -59,6 +63,8 @@ class ReadPath:
 
         Raises:
             Unavailable: The record store can't be reached.
+            SpaceChanged: Another embedding space is active than the one that this path is of.
+            InputError: The query's own vector is none of the store's space.
         """
         with self._metrics.timed("retrieve"):
             return retrying(self._rules.retry, "search")(self._search, query, rank)
@@ -66,9 +72,11 @@ class ReadPath:
     def _search(self, query: Query, rank: Rank) -> Answer:
         parts = self._parts
         view = parts.store.view(query.scope, list(parts.calls.targets.values()))
+        self._check_space(view.space)
+        given = self._given_vector(query)
         if not view.namespaces:
             return Answer(found=())
-        vector, missing = self._query_vector(query)
+        vector, missing = (given, ()) if given is not None else self._query_vector(query)
         matching = self._matching(query, view)
         if matching is not None and not matching:
             return Answer(found=())
@@ -91,11 +99,19 @@ class ReadPath:
         notes = dict.fromkeys((*missing, *answer.degraded))
         return replace(answer, degraded=tuple(notes))
 
+    def _check_space(self, active: int | None) -> None:
+        """Whatever is compared has to be of one space: vector, index, and stored embeddings."""
+        if active not in (None, self._parts.space):
+            raise SpaceChanged
+
+    def _given_vector(self, query: Query) -> Vector | None:
+        if query.vector is None:
+            return None
+        return check_embedding(query.vector, self._parts.embedder.space, named=query.space)
+
     def _query_vector(self, query: Query) -> tuple[Vector | None, tuple[Degradation, ...]]:
         if Arm.VECTOR not in query.strategy.arms:
             return None, ()
-        if query.vector is not None:
-            return query.vector, ()
         try:
             return self._parts.embedder.embed_queries([query.text])[0], ()
         except (Unavailable, InputError) as error:
@@ -147,6 +163,7 @@ class ReadPath:
             overlay_limit=self._rules.overlay_rows,
         )
         with self._parts.store.snapshot(opening) as snapshot:
+            self._check_space(snapshot.space)
             for arm in opened.strangers(snapshot.missing_marks, calls.targets):
                 calls.doubt(opened, arm, reason="it comes from another history of the store")
             settling = Settling(

@@ -18,6 +18,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memory_tool.errors import SettingsError
+from memory_tool.vector_kinds import check_vector_index
 
 PREFIX: Final = "THREEFOLD_"
 
@@ -57,11 +58,15 @@ class Settings:
         elasticsearch_bm25: The knobs of BM25 for each field, as ``words:1.2:0.75``: field, k1, b.
             Asks for a rebuild of the keyword index.
         vector_backend: ``faiss``, in each process, or ``elasticsearch``, on its cluster.
+        vector_index: What a large namespace gets in FAISS: ``auto``, ``hnsw``, ``ivf``,
+            ``compressed`` or a kind; see :mod:`memory_tool.vector_kinds`.
         applying: This process brings indexes forward and does jobs. Processes beside a worker of
             the same data folder may leave it to that.
         lease_seconds: How long the work of a process that died waits for another one.
         embedder: Name of the embedding model, ``offline``, ``hashing`` or ``openai:<model>``;
-            empty means the recorded one, else ``offline``.
+            empty means the recorded one, else ``offline``. Leave it empty where a change of model
+            (`threefold reembed`) shall be followed. ``hashing:256@b`` has 256 numbers and other
+            directions.
         embedder_url: Base address of an OpenAI-compatible endpoint.
         embedder_key: Its key.
         tz: Zone of bare dates and time words; empty means the machine's.
@@ -78,9 +83,12 @@ class Settings:
         pool_size: Most connections to PostgreSQL of one process and role; the worker's role has 8
             at least, which its appliers need.
         overlay_rows: Most changed rows that a search fetches itself.
+        daily_rebuild: Processes that apply also offer a full build of each index once a day, in
+            which all that was deleted leaves the files. Searches and writes go on meanwhile.
         fold_rows: Changed rows after which the vector index is folded.
         fold_seconds: Longest time until it is folded.
-        hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own.
+        hnsw_min_rows: Rows of a namespace from which its vectors get a graph of their own, or
+            codes.
         hnsw_ef_construction: Effort of building a graph.
         within_ids: Most ids that a filter hands to the arms as a set.
         hot_days: Days since a memory was made, changed or used until the keyword index lets go of
@@ -94,6 +102,10 @@ class Settings:
         threshold: Least calibrated similarity of a hit that no keyword found.
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
+        erase_ledger: File of the orders to erase, on storage that no restore of the database takes
+            back; empty means ``erase-ledger.jsonl`` in the data folder. Processes on several hosts
+            need a shared one.
+        erase_ledger_lost: ``refuse`` to open a store whose ledger lacks lines, or ``accept`` it.
         http_host: Address that `threefold serve` listens at.
         http_port: Its port; 0 means any free one.
         http_keys: File of the API keys; without one the server serves this machine alone.
@@ -117,6 +129,7 @@ class Settings:
     elasticsearch_refresh_seconds: float = 30.0
     elasticsearch_bm25: tuple[str, ...] = ()
     vector_backend: str = "faiss"
+    vector_index: str = "auto"
     applying: bool = True
     lease_seconds: float = 30.0
     embedder: str = ""
@@ -135,6 +148,7 @@ class Settings:
     arm_seconds: float = 2.0
     pool_size: int = 8
     overlay_rows: int = 5000
+    daily_rebuild: bool = True
     fold_rows: int = 5000
     fold_seconds: float = 3600.0
     hnsw_min_rows: int = 10_000
@@ -147,6 +161,8 @@ class Settings:
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
+    erase_ledger: str = ""
+    erase_ledger_lost: str = "refuse"
     http_host: str = "127.0.0.1"
     http_port: int = 8000
     http_keys: str = ""
@@ -163,11 +179,15 @@ class Settings:
             message = "warm_days must not be smaller than hot_days: both count from the last use"
             raise SettingsError(message)
         _check_elasticsearch(self)
+        check_vector_index(self.vector_index, above=self.hnsw_min_rows, backend=self.vector_backend)
         if self.http_port > _PORT_MAX:
             message = f"http_port is at most {_PORT_MAX}, not {self.http_port}"
             raise SettingsError(message)
         if not self.threshold <= 1:
             message = f"threshold lies between 0 and 1, not {self.threshold}"
+            raise SettingsError(message)
+        if self.erase_ledger_lost not in {"refuse", "accept"}:
+            message = f"erase_ledger_lost is refuse or accept, not {self.erase_ledger_lost!r}"
             raise SettingsError(message)
         unknown = set(self.scope_requires) - {"user", "project", "agent"}
         if unknown:

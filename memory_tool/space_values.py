@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from memory_tool.model import EmbeddingSpace, MemoryId, Vector
 
@@ -17,7 +17,7 @@ still gets its vector takes a number, so that they hear of it. ``active``: this 
 FOLLOWED: Final[tuple[SpaceState, ...]] = ("active", "building")
 """Spaces whose indexes are brought forward."""
 
-_OF_SPACE: Final = re.compile(r".*:space(\d+)")
+_OF_SPACE: Final = re.compile(r"(.*):space(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,13 @@ def target_in_space(name: str, number: int) -> str:
 def space_of_target(target: str) -> int | None:
     """The space that a target's name says it holds; ``None`` where it follows the active one."""
     named = _OF_SPACE.fullmatch(target)
-    return int(named[1]) if named else None
+    return int(named[2]) if named else None
+
+
+def without_space(target: str) -> str:
+    """The target's name without the space that it holds: what stays when the model changes."""
+    named = _OF_SPACE.fullmatch(target)
+    return named[1] if named else target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,3 +79,19 @@ class FilledChunk:
     start: int
     stop: int
     vector: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedText:
+    """The text of a chunk and its stored vector."""
+
+    text: str
+    vector: Vector
+
+
+class Step(NamedTuple):
+    """How far a change of model is, for people: ``done`` of ``every``, where there is a number."""
+
+    what: str
+    done: int = 0
+    every: int = 0

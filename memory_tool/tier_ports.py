@@ -104,8 +104,8 @@ class ArchiveRegister(Protocol):
         """
         ...
 
-    def gone(self) -> Sequence[str]:
-        """Files that were switched from long enough ago for every reader to have finished."""
+    def gone(self, *, seconds: float) -> Sequence[str]:
+        """Files that were switched from at least so long ago."""
         ...
 
     def forget(self, name: str) -> None:

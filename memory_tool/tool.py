@@ -1,5 +1,6 @@
 """MemoryTool, the front door of the hands: store, search, read, change, delete."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, tzinfo
@@ -7,13 +8,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
-from memory_tool.assembly import Shared, Stores, read_path_of, reader_of, write_path_of
+from memory_tool.assembly import Shared, Stores, reader_of
 from memory_tool.breaker import Breaker, Condition
-from memory_tool.embedding_cache import CachedEmbedder
 from memory_tool.errors import InputError, NotFound
 from memory_tool.filters import all_of, parse_filter, split_scope
-from memory_tool.guarded_embedder import GuardedEmbedder
 from memory_tool.health import HealthReport, look_at
+from memory_tool.joining import Joining
 from memory_tool.log import logger
 from memory_tool.metrics import Metrics
 from memory_tool.model import (
@@ -36,7 +36,7 @@ from memory_tool.scope_words import ScopeWords, read_scope, write_namespace
 from memory_tool.settings import Settings
 from memory_tool.settling import Rank
 from memory_tool.use_counts import UseCounts
-from memory_tool.validation import check_query, check_space, checked_id, memory_type_of
+from memory_tool.validation import check_query, checked_id, memory_type_of
 from memory_tool.write_changes import Decide
 from memory_tool.write_path import raise_if_failed
 from memory_tool.write_plan import decide_duplicates
@@ -58,32 +58,24 @@ class MemoryTool:
         """Join the stores; ``decide`` is the rule for duplicates and conflicts on write."""
         self.settings = settings
         self.metrics = Metrics()
-        self.where = stores.where
-        self._stores = stores
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="threefold")
         self._arms = ThreadPoolExecutor(_ARM_THREADS, thread_name_prefix="threefold-arm")
         model = Breaker(on_change=partial(_note_condition, "embedder"))
-        self._embedder = CachedEmbedder(
-            GuardedEmbedder(stores.embedder, model, recorded=stores.spaces.active_space),
-            size=settings.embed_cache,
-            batch=settings.embed_batch,
-        )
         arms = {arm: Breaker(on_change=partial(_note_condition, f"{arm} index")) for arm in Arm}
         self._breakers = {**{f"{arm} index": arms[arm] for arm in arms}, "embedder": model}
-        self._space: EmbeddingSpace | None = None
         shared = Shared(
             settings=settings,
-            embedder=self._embedder,
             executor=self._executor,
             arms=self._arms,
             metrics=self.metrics,
             breakers=arms,
         )
-        self._write = write_path_of(stores, shared, space=self._recorded_space, decide=decide)
-        self._read = read_path_of(stores, shared)
+        self._joining = Joining(stores, shared, model=model, decide=decide)
+        if stores.background is not None:
+            stores.background.whenever(self._joining.prepare)
         self._by_id = reader_of(stores, shared)
         self._queue = WriteQueue(
-            self._write.store, items=settings.group_items, seconds=settings.group_seconds
+            self._stored, items=settings.group_items, seconds=settings.group_seconds
         )
         self._use = UseCounts(stores.ageing.use if stores.ageing else None)
         self._queue_failure: Exception | None = None
@@ -91,8 +83,13 @@ class MemoryTool:
 
     @property
     def stores(self) -> Stores:
-        """What it works with."""
-        return self._stores
+        """What it works with, the embedder and the vector index of the space in use."""
+        return self._joining.now.stores
+
+    @property
+    def where(self) -> Mapping[str, str]:
+        """What is in use and where the data lies, for people."""
+        return self.stores.where
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -101,15 +98,11 @@ class MemoryTool:
         Raises:
             Unavailable: None is recorded, and the embedder that has to be asked is down.
         """
-        return self._embedder.space
+        return self._joining.now.embedder.space
 
-    def _recorded_space(self) -> EmbeddingSpace:
-        """The store's space; the first write whose embedder answers records it."""
-        if self._space is None:
-            recorded = self._stores.spaces.record_space(self._embedder.space)
-            check_space(recorded, self._embedder.space)
-            self._space = recorded
-        return self._space
+    def side(self, name: str) -> Json:
+        """What the side structure of that name keeps for the space in use; ``None`` for nothing."""
+        return self._joining.now.side(name)
 
     def store_memory(
         self,
@@ -177,7 +170,22 @@ class MemoryTool:
     ) -> tuple[WriteResult, ...]:
         """See :meth:`memory_tool.write_path.WritePath.store`."""
         self._check_open()
-        return self._write.store(namespace, news, idempotency_key=idempotency_key, request=request)
+        return self._stored(namespace, news, idempotency_key=idempotency_key, request=request)
+
+    def _stored(
+        self,
+        namespace: Namespace,
+        news: Sequence[NewMemory],
+        *,
+        idempotency_key: str | None = None,
+        request: object = None,
+    ) -> tuple[WriteResult, ...]:
+        # Groups that were stored before the space changed answer to the key of the call.
+        key = uuid.uuid4().hex if idempotency_key is None else idempotency_key
+        asked = request if idempotency_key is not None else key
+        return self._joining.run(
+            lambda now: now.write.store(namespace, news, idempotency_key=key, request=asked)
+        )
 
     def store_later(self, namespace: Namespace, new: NewMemory) -> "Future[WriteResult]":
         """Queue one memory for a grouped commit; durable once the future has a result.
@@ -186,7 +194,7 @@ class MemoryTool:
             InputError: It can't be stored.
         """
         self._check_open()
-        self._write.check(new)
+        self._joining.run(lambda now: now.write.check(new))
         future = self._queue.put(namespace, new)
         future.add_done_callback(self._note_failure)
         return future
@@ -212,7 +220,7 @@ class MemoryTool:
     def search(self, query: Query, rank: Rank) -> Answer:
         """See :meth:`memory_tool.read_path.ReadPath.search`."""
         self._check_open()
-        answer = self._read.search(query, rank)
+        answer = self._joining.run(lambda now: now.read.search(query, rank))
         self._use.note((found.hit.outline.ns_id, found.memory.id) for found in answer.found)
         return answer
 
@@ -259,12 +267,14 @@ class MemoryTool:
     ) -> WriteResult:
         """Change one memory; see :meth:`memory_tool.write_path.WritePath.revise`."""
         found = self._row(scope, memory_id).memory
-        return self._write.revise(
-            found.namespace,
-            found.id,
-            patch=patch,
-            expected_version=expected_version,
-            idempotency_key=idempotency_key,
+        return self._joining.run(
+            lambda now: now.write.revise(
+                found.namespace,
+                found.id,
+                patch=patch,
+                expected_version=expected_version,
+                idempotency_key=idempotency_key,
+            )
         )
 
     def remove(self, scope: Scope, memory_id: MemoryId) -> WriteResult:
@@ -279,7 +289,7 @@ class MemoryTool:
             if known in self._reader.deleted(scope, [known]):
                 return WriteResult(status=Status.ALREADY_DELETED, id=known)
             raise NotFound.of(memory_id)
-        return self._write.remove(row.memory.namespace, [known])[0]
+        return self._joining.now.write.remove(row.memory.namespace, [known])[0]
 
     def remove_all(self, scope: Scope, condition: Filter) -> int:
         """Delete every memory of the scope that meets the condition; how many there were."""
@@ -290,35 +300,36 @@ class MemoryTool:
             for row in rows:
                 by_namespace.setdefault(row.memory.namespace, []).append(row.memory.id)
             for namespace, ids in by_namespace.items():
-                results = self._write.remove(namespace, ids)
+                results = self._joining.now.write.remove(namespace, ids)
                 deleted += sum(result.status is Status.DELETED for result in results)
         return deleted
 
     def figures(self) -> Mapping[str, float]:
         """Counts and latencies, in seconds, over a bounded window. No content."""
         metrics = self.metrics
-        asked = self._embedder.hits + self._embedder.misses
+        embedder = self._joining.now.embedder
+        asked = embedder.hits + embedder.misses
         return {
             "avg_store_latency": metrics.mean("store"),
             "p50_retrieve_latency": metrics.percentile("retrieve", 0.50),
             "p95_retrieve_latency": metrics.percentile("retrieve", 0.95),
-            "cache_hit_rate": self._embedder.hits / asked if asked else 0.0,
+            "cache_hit_rate": embedder.hits / asked if asked else 0.0,
             **self._reader.counts(),
         }
 
     def complete(self, rows: Sequence[StoredRow]) -> int:
         """See :meth:`memory_tool.write_path.WritePath.complete`."""
-        return self._write.complete(rows)
+        return self._joining.run(lambda now: now.write.complete(rows))
 
     def apply_now(self) -> bool:
         """Bring the indexes forward now; ``False`` when another process does it."""
-        background = self._stores.background
+        background = self.stores.background
         return background is not None and background.apply_now()
 
     def health(self) -> HealthReport:
         """How each store is doing."""
         self._check_open()
-        return look_at(self._stores, self._breakers)
+        return look_at(self.stores, self._breakers)
 
     @property
     def _reader(self) -> RecordReader:
@@ -337,13 +348,14 @@ class MemoryTool:
         self._closed = True
         self._queue.close()
         self._use.close()
-        if self._stores.background is not None:
-            self._stores.background.close()
+        stores = self.stores
+        if stores.background is not None:
+            stores.background.close()
         self._executor.shutdown()
         self._arms.shutdown(cancel_futures=True)
-        self._stores.vector_index.close()
-        self._stores.keyword_index.close()
-        for close in self._stores.closing:
+        self._joining.close()
+        stores.keyword_index.close()
+        for close in stores.closing:
             close()
 
     def __enter__(self) -> Self:

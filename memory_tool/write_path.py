@@ -24,6 +24,7 @@ from memory_tool.ports import RecordStore
 from memory_tool.prepare import PrepareLimits, Preparer, request_hash
 from memory_tool.retry import RetryPolicy, retrying
 from memory_tool.scope import Namespace
+from memory_tool.space_values import FIRST_SPACE, SpaceChanged
 from memory_tool.text.extra import extra_tokens
 from memory_tool.text.normalise import content_hash
 from memory_tool.validation import check_patch, check_text
@@ -36,16 +37,24 @@ GROUP_ITEMS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRules:
-    """How writes are done: sizes, patience, group size, and the brain's rule for duplicates."""
+    """How writes are done: sizes, patience, group size, and the brain's rule for duplicates.
+
+    ``space`` is the number of the space that the preparer's vectors are of.
+    """
 
     limits: PrepareLimits
     retry: RetryPolicy
     group_items: int = GROUP_ITEMS
     decide: Decide = decide_duplicates
+    space: int = FIRST_SPACE
 
 
 class WritePath:
-    """The way down. Every call has one effect, however often its commit is tried."""
+    """The way down. Every call has one effect, however often its commit is tried.
+
+    Any call that brings vectors raises ``SpaceChanged``, with nothing written of the group at hand,
+    when another embedding space is active than that of its vectors.
+    """
 
     def __init__(
         self,
@@ -204,7 +213,11 @@ class WritePath:
         idempotency_key: str | None,
         request: bytes,
     ) -> tuple[WriteResult, ...]:
+        made_in = self._preparer.made_in if _has_vectors(changes) else None
+
         def plan(existing: Existing) -> WritePlan:
+            if made_in is not None and existing.space not in (None, self._rules.space):
+                raise SpaceChanged
             return plan_changes(
                 changes,
                 existing,
@@ -220,10 +233,20 @@ class WritePath:
             # Made once, outside the tries: that is what makes them one call.
             idempotency_key=idempotency_key or uuid.uuid4().hex,
             request_hash=request,
+            space=made_in,
         )
         results = retrying(self._rules.retry, "commit")(self._store.commit, commit)
         self._committed()
         return results
+
+
+def _has_vectors(changes: Sequence[Change]) -> bool:
+    return any(
+        chunk.embedding is not None
+        for change in changes
+        if isinstance(change, Put | Revise | Complete)
+        for chunk in change.chunks or ()
+    )
 
 
 def _extra_of(memory: Memory) -> str:

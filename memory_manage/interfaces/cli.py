@@ -10,9 +10,12 @@ from typing import Annotated, Final
 import typer
 
 from memory_manage.interfaces import (
+    cli_check,
     cli_demo,
+    cli_erase,
     cli_memories,
     cli_rebuild,
+    cli_reembed,
     cli_serve,
     cli_tiers,
     cli_upkeep,
@@ -41,7 +44,10 @@ _COMMANDS: Final = {
     "migrate": cli_upkeep.migrate,
     "worker": cli_worker.worker,
     "rebuild": cli_rebuild.rebuild,
+    "reembed": cli_reembed.reembed,
     "tiers": cli_tiers.tiers,
+    "erase": cli_erase.erase,
+    "check": cli_check.check,
     "serve": cli_serve.serve,
 }
 

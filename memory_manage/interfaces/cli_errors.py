@@ -18,6 +18,9 @@ WRONG_INPUT: Final = 2
 """Also what shells and Typer use for a command line that can't be understood."""
 
 UNAVAILABLE: Final = 4
+DRIFT: Final = 6
+"""A check found something that is not as it should be."""
+
 BUG: Final = 70
 """``EX_SOFTWARE`` of sysexits.h: far from our own, so that no bug reads as "not found"."""
 
@@ -31,7 +34,7 @@ STATUSES: Final[tuple[tuple[type[ThreefoldError], int], ...]] = (
 
 STATUS_HELP: Final = (
     "Exit status: 0 done, 1 not found, 2 wrong input, 3 write conflict,"
-    " 4 a store is unavailable, 5 a store is corrupt, 70 a bug in Threefold."
+    " 4 a store is unavailable, 5 a store is corrupt, 6 a check found drift, 70 a bug in Threefold."
 )
 
 

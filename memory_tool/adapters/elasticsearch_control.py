@@ -163,10 +163,17 @@ def write_clocks(
 
 
 def lineage_of(connection: ElasticsearchConnection, index: str) -> Mapping[str, str]:
-    """The id of the index, and the id of each shard's history by the shard's number."""
+    """The id of the index, and the id of each shard's history by the shard's number.
+
+    Raises:
+        Corrupt: There is no such index.
+    """
     with translated():
         answer = connection.client.indices.stats(index=index, level="shards")
-    of_index = answer["indices"][index]
+    of_index = answer["indices"].get(index)
+    if of_index is None:
+        message = f"the index {index} is missing: it is built again by itself"
+        raise Corrupt(message)
     histories = {
         number: copy["commit"]["user_data"]["history_uuid"]
         for number, copies in of_index["shards"].items()

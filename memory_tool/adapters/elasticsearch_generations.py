@@ -6,8 +6,7 @@ writer fails, instead of making a new index with guessed fields or reviving a de
 
 import re
 import secrets
-import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from memory_tool.adapters.elasticsearch_connection import (
@@ -167,28 +166,39 @@ class Generations:
                     index=generation.index, settings={"index": wanted}
                 )
 
-    def remove_older(self, read: Generation, *, hours: float) -> None:
-        """Delete what was read before and is no longer needed for a way back.
-
-        Args:
-            read: The generation that is read now.
-            hours: How long ago it has to have been made for the older ones to go.
-        """
-        older = [there for there in self.all() if there.number < read.number]
-        if not older:
-            return
-        with translated():
-            answer = self.connection.client.indices.get_settings(index=read.index)
-        made = int(answer[read.index]["settings"]["index"]["creation_date"]) / 1_000
-        # Both are clocks of servers; a few minutes do no harm here.
-        if time.time() - made > hours * 3_600:
-            self.remove(older)
-
     def end_writing(self, generation: Generation) -> None:
         """Take the write alias away: whoever still writes there fails from now on."""
         with translated():
             self.connection.client.options(ignore_status=404).indices.delete_alias(
                 index=generation.index, name=generation.alias
+            )
+
+    def begin_writing(self, generation: Generation) -> None:
+        """Give back the write alias of an index that nobody wrote to for a while."""
+        with translated():
+            self.connection.client.indices.put_alias(
+                index=generation.index, name=generation.alias, is_write_index=True
+            )
+
+    def retire(self, *, kept: Collection[str | None], written: Collection[str | None]) -> None:
+        """Nobody writes but to those named as ``written``; what is not ``kept`` is removed."""
+        for there in self.all():
+            if there.index not in written:
+                self.end_writing(there)
+            if there.index not in kept:
+                self.remove([there])
+
+    def count(self, index: str) -> int:
+        """How many chunks an index holds: documents that name their namespace."""
+        with translated():
+            answer = self.connection.patient().count(index=index, query={"exists": {"field": "ns"}})
+        return int(answer["count"])
+
+    def expunge(self, index: str) -> None:
+        """Rewrite the files that are full of deleted documents; searches go on."""
+        with translated():
+            self.connection.patient().indices.forcemerge(
+                index=index, only_expunge_deletes=True, wait_for_completion=True
             )
 
     def remove(self, generations: Sequence[Generation]) -> None:
@@ -197,16 +207,6 @@ class Generations:
         for generation in generations:
             with translated():
                 client.indices.delete(index=generation.index)
-
-
-def count_chunks(connection: ElasticsearchConnection, index: str) -> int:
-    """How many chunks an index holds: documents that name their namespace."""
-    with translated():
-        answer = connection.patient().count(index=index, query={"exists": {"field": "ns"}})
-    if answer["_shards"]["failed"]:
-        message = "Elasticsearch counts in part only: some of its shards failed"
-        raise Unavailable(message, store=STORE)
-    return int(answer["count"])
 
 
 def other_definition(index: str) -> Unavailable:

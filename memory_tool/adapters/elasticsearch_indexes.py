@@ -1,21 +1,33 @@
 """The indexes of one store on an Elasticsearch, from settings."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
+from memory_tool.adapters.elasticsearch_connection import (
+    Access,
+    ElasticsearchConnection,
+    translated,
+)
 from memory_tool.adapters.elasticsearch_generations import Copies, Generations
+from memory_tool.adapters.elasticsearch_inventory import elasticsearch_inventory
 from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywordIndex
 from memory_tool.adapters.elasticsearch_layout import KeywordLayout, VectorLayout
 from memory_tool.adapters.elasticsearch_target import PATIENCE, ElasticsearchTarget
 from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorIndex
 from memory_tool.bm25 import FieldParameters
 from memory_tool.errors import Unavailable
+from memory_tool.inventory_ports import IndexInventory
 from memory_tool.log import logger
-from memory_tool.log_ports import ChangeFigures, ChangeLog
+from memory_tool.log_ports import ChangeLog
 from memory_tool.model import EmbeddingSpace
+from memory_tool.port_values import Pointer
 from memory_tool.settings import Settings
+from memory_tool.space_values import FIRST_SPACE, target_in_space
+
+Kind: TypeAlias = Literal["keyword", "vector"]
 
 
 class ElasticsearchIndexes:
@@ -67,38 +79,60 @@ class ElasticsearchIndexes:
             layout=self._keywords,
         )
 
-    def vector_index(self, space: Callable[[], EmbeddingSpace | None]) -> ElasticsearchVectorIndex:
-        """The vector index, as searches see it."""
+    def vector_index(
+        self, space: Callable[[], EmbeddingSpace | None], *, number: int = FIRST_SPACE
+    ) -> ElasticsearchVectorIndex:
+        """The vector index of one space, as searches see it."""
         return ElasticsearchVectorIndex(
-            self._generations("vector"),
-            target=self.target_name("vector"),
+            self._generations("vector", number),
+            target=self.target_name("vector", number),
             store=self._store,
             space=space,
         )
 
     def target(
-        self, kind: Literal["keyword", "vector"], *, log: ChangeLog, figures: ChangeFigures
+        self, kind: Kind, *, log: ChangeLog, number: int = FIRST_SPACE
     ) -> ElasticsearchTarget:
-        """The target that feeds the index of this kind."""
+        """The target that feeds the index of this kind; of vectors, of the space of this number."""
         return ElasticsearchTarget(
-            self._generations(kind),
-            name=self.target_name(kind),
+            self._generations(kind, number),
+            name=self.target_name(kind, number),
             layout=self._keywords if kind == "keyword" else VectorLayout(),
             log=log,
-            figures=figures,
             patience=replace(PATIENCE, seconds=self._settings.elasticsearch_refresh_seconds),
         )
 
-    def target_name(self, kind: Literal["keyword", "vector"]) -> str:
+    def target_name(self, kind: Kind, number: int = FIRST_SPACE) -> str:
         """The name under which the store keeps marks, pointer and progress: the same everywhere."""
-        return f"elasticsearch:{self._settings.elasticsearch_prefix}:{kind}"
+        name = f"elasticsearch:{self._settings.elasticsearch_prefix}:{kind}"
+        return target_in_space(name, number) if kind == "vector" else name
 
-    def _generations(self, kind: str) -> Generations:
+    def inventory(self, pointer: Pointer) -> AbstractContextManager[IndexInventory]:
+        """What the index that a pointer names holds."""
+        return elasticsearch_inventory(self._connection, pointer.locator)
+
+    def tidy_vectors(self, *, keep: Collection[int]) -> None:
+        """Remove indexes of spaces that the store has forgotten, and those of earlier versions."""
+        family = self._family("vector")
+        name = re.compile(rf"{re.escape(family)}-(?:space(\d+)-)?\d{{6,}}-[0-9a-f]{{8}}")
+        client = self._connection.patient().options(ignore_status=404)
+        with translated():
+            found = client.indices.get_alias(index=f"{family}-*", allow_no_indices=True)
+            for index in found:
+                ours = name.fullmatch(index)
+                if ours and (ours[1] is None or int(ours[1]) not in keep):
+                    client.indices.delete(index=index)
+
+    def _family(self, kind: Kind) -> str:
+        # Stores that share a server and a prefix must not meet.
+        return f"{self._settings.elasticsearch_prefix}-{self._store[:8]}-{kind}"
+
+    def _generations(self, kind: Kind, number: int = FIRST_SPACE) -> Generations:
         settings = self._settings
+        family = self._family(kind)
         return Generations(
             self._connection,
-            # Stores that share a server and a prefix must not meet.
-            family=f"{settings.elasticsearch_prefix}-{self._store[:8]}-{kind}",
+            family=f"{family}-space{number}" if kind == "vector" else family,
             copies=Copies(
                 shards=settings.elasticsearch_shards,
                 replicas=settings.elasticsearch_replicas,

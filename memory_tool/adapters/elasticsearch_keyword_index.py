@@ -41,6 +41,7 @@ class ElasticsearchKeywordIndex(KeywordIndex):
             layout: Tokeniser and BM25; an index made with others is refused.
         """
         self.generations = generations
+        self.layout = layout
         self._target = target
         self._store = store
         self._definition = definition(layout, None)

@@ -25,11 +25,7 @@ from memory_tool.adapters.elasticsearch_control import (
     write_clocks,
     write_stamp,
 )
-from memory_tool.adapters.elasticsearch_generations import (
-    Generation,
-    Generations,
-    count_chunks,
-)
+from memory_tool.adapters.elasticsearch_generations import Generation, Generations
 from memory_tool.adapters.elasticsearch_layout import (
     Document,
     Layout,
@@ -39,7 +35,7 @@ from memory_tool.adapters.elasticsearch_layout import (
 )
 from memory_tool.errors import Corrupt, ThreefoldError, Unavailable
 from memory_tool.log import logger
-from memory_tool.log_ports import ChangeFigures, ChangeLog, IndexTarget
+from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.port_values import (
     NO_POINTER,
     ChangeBatch,
@@ -53,11 +49,6 @@ from memory_tool.port_values import (
 LOOK_SECONDS: Final = 5.0
 """How long the lineage of an index that nobody writes is believed. A restored snapshot may claim
 clocks whose documents it lacks, and searches don't look at lineages."""
-
-FORGET_SECONDS: Final = 3_600.0
-KEPT_HOURS: Final = 24.0
-"""How long the generation before stays for a way back: deleted memories have to be gone from every
-file within two days."""
 
 PATIENCE: Final = Patience(rows=1_000, seconds=30.0)
 """A fifth of what a search may fetch itself, and the refresh interval of the mission."""
@@ -76,8 +67,8 @@ class _Standing:
 class ElasticsearchTarget(IndexTarget):
     """See :class:`memory_tool.log_ports.IndexTarget`. Any number of processes may try; one goes on.
 
-    Searches read the generation that the pointer names. A reset leaves that one alone: the next
-    batch begins another, which becomes the one to read once it has caught up.
+    It brings forward the generation that searches read, which the pointer names. Where there is
+    none, or after a reset, the next batch makes one.
     """
 
     def __init__(
@@ -87,7 +78,6 @@ class ElasticsearchTarget(IndexTarget):
         name: str,
         layout: Layout,
         log: ChangeLog,
-        figures: ChangeFigures,
         patience: Patience | None = None,
     ) -> None:
         """Touch nothing yet.
@@ -97,20 +87,18 @@ class ElasticsearchTarget(IndexTarget):
             name: See :attr:`name`.
             layout: What the index holds.
             log: Tells which generation is read, and how far the truth is.
-            figures: Tell what a new generation has to hold.
             patience: When pending changes are due.
         """
+        self.generations = generations
+        self.layout = layout
         self._connection = generations.connection
-        self._generations = generations
         self._name = name
-        self._layout = layout
         self._log = log
-        self._figures = figures
         self._patience = patience or PATIENCE
         self._applying = threading.Lock()
         self._standing: _Standing | None = None
         self._anew = False
-        self._looked_at = self._forgot_at = time.monotonic()
+        self._looked_at = time.monotonic()
 
     @property
     def name(self) -> str:
@@ -120,7 +108,7 @@ class ElasticsearchTarget(IndexTarget):
     @property
     def kind(self) -> Literal["vector", "keyword"]:
         """See :attr:`memory_tool.log_ports.IndexTarget.kind`."""
-        return self._layout.kind
+        return self.layout.kind
 
     @property
     def patience(self) -> Patience:
@@ -132,14 +120,10 @@ class ElasticsearchTarget(IndexTarget):
         with self._applying:
             if self._anew:
                 return _NOTHING
-            pointer = self._log.pointer(self._name)
-            generation = self._writable(pointer)
+            generation = self._written()
             if generation is None:
                 return _NOTHING
             control = self._control(generation)
-            # Whoever built it may have died before the switch, with nothing left to apply.
-            self._publish_if_caught_up(generation, control, pointer=pointer)
-            self._forget_older(pointer)
             return TargetBase(mark=control.stamp.mark, clocks=control.clocks)
 
     def reset(self) -> None:
@@ -175,41 +159,15 @@ class ElasticsearchTarget(IndexTarget):
                 control=standing.control,
                 clocks=batch.clocks,
             )
-            self._publish_if_caught_up(
-                standing.generation,
-                replace(standing.control, clocks={**standing.control.clocks, **batch.clocks}),
-                pointer=self._log.pointer(self._name),
-            )
+            self._applied(standing.generation, mark=batch.mark)
         log.note_progress(self._name, batch.clocks)
 
     # ── Where it stands ──
 
-    def _read(self, pointer: Pointer | None) -> Generation | None:
-        """The generation that searches read."""
-        return self._generations.named(pointer.locator) if pointer else None
-
-    def _writable(self, pointer: Pointer | None) -> Generation | None:
-        """The generation that a batch goes to: one being built, else the one that is read."""
-        read = self._read(pointer)
-        if self._standing is not None and (
-            read is None or self._standing.generation.number >= read.number
-        ):
-            return self._standing.generation
-        building = self._being_built(above=read.number if read else 0)
-        return building or read
-
-    def _being_built(self, *, above: int) -> Generation | None:
-        """The newest generation that this store's history can go on with."""
-        newer = [there for there in self._generations.all() if there.number > above]
-        for generation in reversed(newer):
-            try:
-                control = self._control(generation)
-            except Corrupt:
-                continue
-            mark = control.stamp.mark
-            if mark is not None and self._log.knows(self._name, mark):
-                return generation
-        return None
+    def _written(self) -> Generation | None:
+        """The generation that a batch goes to: the one that searches read."""
+        pointer = self._log.pointer(self._name)
+        return self.generations.named(pointer.locator) if pointer else None
 
     def _control(self, generation: Generation) -> Control:
         """Stamp and clocks. While nobody else wrote, the clocks read last still hold.
@@ -224,10 +182,10 @@ class ElasticsearchTarget(IndexTarget):
                 return known.control
         control = read_control(self._connection, generation.index)
         check_lineage(control.stamp, lineage_of(self._connection, generation.index))
-        if self._layout.kind == "keyword":
+        if self.layout.kind == "keyword":
             # An index of vectors also depends on their space, which comes with a batch.
-            self._check_definition(control.stamp, definition(self._layout, None))
-        self._generations.adjust(generation)
+            self._check_definition(control.stamp, definition(self.layout, None))
+        self.generations.adjust(generation)
         self._standing = _Standing(generation=generation, control=control)
         return control
 
@@ -238,24 +196,17 @@ class ElasticsearchTarget(IndexTarget):
         self._looked_at = time.monotonic()
         return True
 
-    def _forget_older(self, pointer: Pointer | None) -> None:
-        """What was deleted since must not stay in an index that nobody reads."""
-        read = self._read(pointer)
-        if read is not None and time.monotonic() - self._forgot_at > FORGET_SECONDS:
-            self._forgot_at = time.monotonic()
-            self._generations.remove_older(read, hours=KEPT_HOURS)
-
     @contextlib.contextmanager
     def _minding_others(self) -> Iterator[None]:
-        """Whoever built a newer index took away the alias of this one: that is no damage."""
+        """Whoever switched to another index took away the alias of this one: that is no damage."""
         standing = self._standing
         try:
             yield
         except Corrupt as error:
-            read = self._read(self._log.pointer(self._name))
-            if standing is None or read is None or read.number <= standing.generation.number:
+            now = self._written()
+            if standing is None or now is None or now == standing.generation:
                 raise
-            message = "another process built a newer index"
+            message = "another process switched to another index"
             raise Unavailable(message, store=STORE) from error
 
     # ── One batch ──
@@ -271,9 +222,8 @@ class ElasticsearchTarget(IndexTarget):
         return _Standing(generation=generation, control=replace(control, stamp=stamp))
 
     def _found_or_made(self, batch: ChangeBatch) -> tuple[Generation, Control]:
-        wanted = definition(self._layout, batch.space)
-        pointer = self._log.pointer(self._name)
-        generation = None if self._anew else self._writable(pointer)
+        wanted = definition(self.layout, batch.space)
+        generation = None if self._anew else self._written()
         if generation is not None:
             control = self._control(generation)
             # A batch may come twice: then the index stands on its mark already.
@@ -283,11 +233,11 @@ class ElasticsearchTarget(IndexTarget):
         elif batch.base_mark is not None:
             message = "the index that the batch builds upon is gone"
             raise ForeignHistory(message)
-        return self._made(batch, wanted, above=pointer.generation if pointer else 0)
+        return self._made(batch, wanted)
 
-    def _made(self, batch: ChangeBatch, wanted: Body, *, above: int) -> tuple[Generation, Control]:
+    def _made(self, batch: ChangeBatch, wanted: Body) -> tuple[Generation, Control]:
         """A new generation, with a stamp that names no batch yet."""
-        generation = self._generations.create(wanted, above=above)
+        generation = self.generations.create(wanted, above=self.number_read())
         logger().info("index_created", target=self._name, index=generation.index)
         stamp = Stamp(
             mark=None,
@@ -300,8 +250,13 @@ class ElasticsearchTarget(IndexTarget):
             return generation, read_stamp(self._connection, generation.index)
         except ThreefoldError:
             # Without a stamp nobody would ever go on with it.
-            self._generations.remove([generation])
+            self.generations.remove([generation])
             raise
+
+    def number_read(self) -> int:
+        """The number of the generation that searches read."""
+        pointer = self._log.pointer(self._name)
+        return pointer.generation if pointer else 0
 
     def _check_descent(self, stamp: Stamp, batch: ChangeBatch, *, wanted: Body) -> None:
         # A batch may come twice: then the index stands on its mark already.
@@ -322,7 +277,7 @@ class ElasticsearchTarget(IndexTarget):
 
     def _documents(self, batch: ChangeBatch) -> Iterator[Document]:
         for row in batch.rows:
-            yield from documents(row, self._layout, space=batch.space)
+            yield from documents(row, self.layout, space=batch.space)
 
     def _bury(
         self,
@@ -335,7 +290,7 @@ class ElasticsearchTarget(IndexTarget):
             reasons = sorted({letter.reason for letter in letters})
             logger().warning("rows_refused", target=self._name, rows=len(letters), reasons=reasons)
         delivered = {ns_id: (above.get(ns_id, 0), clock) for ns_id, clock in upto.items()}
-        self._log.bury(self._name, self._layout.kind, letters=letters, delivered=delivered)
+        self._log.bury(self._name, self.layout.kind, letters=letters, delivered=delivered)
 
     def _refresh(self, generation: Generation) -> None:
         """Show what was written, on every copy: only then may the clocks say that it is there."""
@@ -345,54 +300,28 @@ class ElasticsearchTarget(IndexTarget):
             message = "Elasticsearch could not show what was written on all copies"
             raise Unavailable(message, store=STORE)
 
-    # ── Which generation is read ──
-
-    def _publish_if_caught_up(
-        self, generation: Generation, control: Control, *, pointer: Pointer | None
-    ) -> None:
-        if pointer is not None and pointer.locator == generation.index:
+    def _applied(self, generation: Generation, *, mark: str) -> None:
+        """What was made from nothing is read from now on."""
+        before = self._log.pointer(self._name)
+        if before is not None and before.locator == generation.index:
             return
-        mark = control.stamp.mark
-        if mark is None or self._log.pending(control.clocks) > self._patience.rows:
-            return
-        self._verify(generation, control)
-        switched = self._log.publish(
-            Pointer(
-                target=self._name,
-                generation=generation.number,
-                locator=generation.index,
-                mark=mark,
-            ),
-            base_mark=pointer.mark if pointer else NO_POINTER,
-        )
-        if not switched:
-            message = f"somebody else published {self._name} meanwhile"
-            raise Unavailable(message, store=STORE)
+        publish(self._log, self._name, generation=generation, mark=mark)
         logger().info("index_switched", target=self._name, index=generation.index)
-        self._retire(kept=generation, before=pointer)
+        read_before = before.locator if before else None
+        self.generations.retire(kept={generation.index, read_before}, written={generation.index})
 
-    def _verify(self, generation: Generation, control: Control) -> None:
-        """See that the index holds as many chunks as the truth has.
 
-        Raises:
-            Corrupt: It does not: it may not be read, and is built again.
-        """
-        found = count_chunks(self._connection, generation.index)
-        counted = self._figures.count_chunks(self._name, self._layout.kind, clocks=control.clocks)
-        if not counted.least <= found <= counted.most:
-            self._anew = True
-            self._generations.remove([generation])
-            message = (
-                f"the new index {generation.index} holds {found:,} chunks,"
-                f" not {counted.least:,} to {counted.most:,}"
-            )
-            raise Corrupt(message)
+def publish(log: ChangeLog, target: str, *, generation: Generation, mark: str) -> Pointer | None:
+    """Make a generation the one to read; the pointer that stood before.
 
-    def _retire(self, *, kept: Generation, before: Pointer | None) -> None:
-        """Nobody writes to the others any more; only the one read before stays, for a while."""
-        for old in self._generations.all():
-            if old.number >= kept.number:
-                continue
-            self._generations.end_writing(old)
-            if before is None or old.index != before.locator:
-                self._generations.remove([old])
+    Raises:
+        Unavailable: Somebody else published meanwhile.
+    """
+    before = log.pointer(target)
+    pointer = Pointer(
+        target=target, generation=generation.number, locator=generation.index, mark=mark
+    )
+    if not log.publish(pointer, base_mark=before.mark if before else NO_POINTER):
+        message = f"somebody else published {target} meanwhile"
+        raise Unavailable(message, store=STORE)
+    return before

@@ -1,8 +1,9 @@
 """Writes the files of the next generation, from the last one and what changed since."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Final
 import faiss
 import numpy as np
 
+from memory_tool.adapters.faiss_codes import IndexKind, kind_named
+from memory_tool.adapters.faiss_codes_recall import Sample, measured_recall
 from memory_tool.adapters.faiss_files import (
     CHECKS,
     DEAD,
@@ -30,12 +33,11 @@ from memory_tool.adapters.faiss_graph import (
     build_graph,
     building_threads,
     extend_graph,
-    measured_recall,
     read_graph,
     write_graph,
 )
 from memory_tool.adapters.faiss_manifest import Block, FilePrint, GraphNote, Manifest
-from memory_tool.adapters.faiss_merge import Changes, GraphWork, plan_block
+from memory_tool.adapters.faiss_merge import Changes, GraphRule, GraphWork, plan_block
 from memory_tool.adapters.faiss_rows import RowTable
 from memory_tool.adapters.faiss_spool import Spool
 from memory_tool.adapters.faiss_vectors import Halves, Rows, VectorFile, VectorWriter, steps
@@ -69,7 +71,7 @@ def write_generation(
         Corrupt: A file of the base is damaged.
         InvalidEmbedding: A vector of the batch can't be stored.
     """
-    written = _write_rows(folder, base, batch=batch, graph_above=policy.above)
+    written = _write_rows(folder, base, batch=batch, rule=policy.rule)
     with building_threads(policy.threads):
         blocks, graphs = _write_graphs(folder, base, written=written, policy=policy)
     return Manifest(
@@ -83,7 +85,7 @@ def write_generation(
 
 
 def _write_rows(
-    folder: Path, base: OpenedGeneration, *, batch: ChangeBatch, graph_above: int
+    folder: Path, base: OpenedGeneration, *, batch: ChangeBatch, rule: GraphRule
 ) -> _Written:
     dimension = batch.space.dimension if batch.space else 0
     plans: list[tuple[Block, GraphWork]] = []
@@ -93,7 +95,7 @@ def _write_rows(
     with closing(spool), create(folder / VECTORS) as file:
         writer = VectorWriter(file, dimension)
         for block, changes in _changed_blocks(base.manifest, batch, spool=spool):
-            plan = plan_block(base.table, block, changes=changes, graph_above=graph_above)
+            plan = plan_block(base.table, block, changes=changes, rule=rule)
             for first, last in steps(0, len(plan.origins), dimension=dimension):
                 writer.append(_collected(plan.origins[first:last], base=base, spool=spool))
             plans.append((replace(plan.block, start=start), plan.work))
@@ -178,22 +180,56 @@ def _write_graphs(
 def _write_graph(
     path: Path, base: OpenedGeneration, *, block: Block, written: _Written, policy: GraphPolicy
 ) -> GraphNote:
+    """Write the first of the kinds that finds enough, or the one that finds most."""
     halves = written.vectors.between(block.start, block.stop)
-    create(path).close()
-    write_graph(_grown_graph(base, block=block, halves=halves, policy=policy), path)
-    # What is measured is what will be read.
-    index = read_graph(path, rows=block.rows, dimension=halves.shape[1])
-    ef, recall = measured_recall(index, halves, dead=written.table.dead[block.start : block.stop])
-    return GraphNote(file=path.name, ef=ef, recall=recall)
+    sample = Sample.of(halves, dead=written.table.dead[block.start : block.stop])
+    draft = path.with_suffix(".draft")
+    best: GraphNote | None = None
+    for kind, make in _attempts(base, block=block, halves=halves, policy=policy):
+        create(draft).close()
+        write_graph(make(), draft)
+        # What is measured is what will be read.
+        index = read_graph(draft, kind, rows=block.rows, dimension=halves.shape[1])
+        width, recall = measured_recall(index, kind, sample=sample)
+        if best is None or recall > best.recall:
+            best = GraphNote(file=path.name, kind=kind.name, width=width, recall=recall)
+            draft.replace(path)
+        if recall >= kind.recall_wanted:
+            break
+    draft.unlink(missing_ok=True)
+    if best is None:
+        message = f"no kind of index can be built of {block.rows} rows"
+        raise ValueError(message)
+    return best
 
 
-def _grown_graph(
+def _attempts(
     base: OpenedGeneration, *, block: Block, halves: Halves, policy: GraphPolicy
-) -> faiss.IndexHNSW:
+) -> Iterator[tuple[IndexKind, Callable[[], faiss.Index]]]:
+    """What to try: the graph of the base, extended; then each kind, first the one that it was."""
+    if block.graph is not None:
+        kind = kind_named(block.graph.kind)
+        yield kind, partial(_extended, base, block=block, halves=halves, policy=policy)
+        if block.graph.recall < kind.recall_wanted:
+            # The others were no better when this one was built.
+            return
+    else:
+        kind = None
+    former = {held.ns_id: held.graph.kind for held in base.manifest.blocks if held.graph}
+    first = former.get(block.ns_id)
+    for other in sorted(policy.kinds, key=lambda other: other.name != first):
+        if other is not kind and other.least <= len(halves):
+            yield other, partial(build_graph, halves, other, policy=policy)
+
+
+def _extended(
+    base: OpenedGeneration, *, block: Block, halves: Halves, policy: GraphPolicy
+) -> faiss.Index:
     if block.graph is None:
-        return build_graph(halves, policy)
+        message = "there is no graph to extend"
+        raise ValueError(message)
     added = block.runs[-1]
-    path = base.folder / block.graph.file
-    index = read_graph(path, rows=block.rows - added, dimension=halves.shape[1])
+    path, kind = base.folder / block.graph.file, kind_named(block.graph.kind)
+    index = read_graph(path, kind, rows=block.rows - added, dimension=halves.shape[1])
     extend_graph(index, halves[-added:], policy=policy)
     return index

@@ -5,6 +5,7 @@ is never changed again. Names hold numbers only.
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import re
@@ -21,7 +22,7 @@ import numpy as np
 from memory_tool.adapters.faiss_manifest import NOTHING, FilePrint, Manifest
 from memory_tool.adapters.faiss_rows import Ids, RowTable
 from memory_tool.adapters.faiss_vectors import VectorFile
-from memory_tool.errors import Corrupt
+from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.port_values import Pointer
 
 MANIFEST: Final = "manifest.json"
@@ -70,6 +71,16 @@ def _generations(root: Path) -> dict[int, Path]:
 # ── Writing ──
 
 
+@contextlib.contextmanager
+def writing(target: str) -> Iterator[None]:
+    """Turn what the system refuses, such as more room on a full disk, into ``Unavailable``."""
+    try:
+        yield
+    except OSError as error:
+        message = f"the vector index can't be written: {error.strerror or error}"
+        raise Unavailable(message, store=target) from error
+
+
 def create(path: Path) -> BinaryIO:
     """A new file that only its owner may read. Never an existing one, never through a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -111,7 +122,7 @@ def workshop(root: Path) -> Iterator[Path]:
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     for stale in root.glob(f"{_WORKSHOP}*"):
-        remove(stale)
+        stale.unlink() if stale.is_file() else remove(stale)
     folder = root / f"{_WORKSHOP}{secrets.token_hex(8)}"
     folder.mkdir(mode=0o700)
     try:
@@ -127,6 +138,43 @@ def install(folder: Path, final: Path) -> None:
     _force(folder)
     folder.rename(final)
     _force(final.parent)
+
+
+def renumbered(root: Path, pointer: Pointer, *, target: str, above: int) -> Pointer:
+    """The same generation under the next number above ``above``: its files get further names.
+
+    Readers take the higher number for the newer one. So whatever is made the current one, a
+    successor that was begun long ago or a kept generation, is the last one by its number too.
+
+    Raises:
+        Corrupt: It is damaged.
+    """
+    manifest = read_manifest(root, pointer)
+    number = next_generation(root, above)
+    old = generation_folder(root, pointer.generation)
+    with workshop(root) as folder:
+        for name in manifest.files:
+            link_file(old / name, folder / name)
+        written = write_file(
+            folder / MANIFEST, dataclasses.replace(manifest, generation=number).encoded()
+        )
+        install(folder, generation_folder(root, number))
+    return dataclasses.replace(pointer, target=target, generation=number, locator=written.sha256)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file that holds the old content or the new, whatever happens."""
+    draft = path.with_name(f"{_WORKSHOP}{secrets.token_hex(8)}")
+    write_file(draft, content)
+    _force(draft)
+    draft.rename(path)
+    _force(path.parent)
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file for good if it is there."""
+    path.unlink(missing_ok=True)
+    _force(path.parent)
 
 
 def _force(path: Path) -> None:

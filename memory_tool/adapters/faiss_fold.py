@@ -2,9 +2,9 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from memory_tool.adapters.faiss_build import write_generation
 from memory_tool.adapters.faiss_files import (
@@ -19,11 +19,13 @@ from memory_tool.adapters.faiss_files import (
     remove,
     workshop,
     write_file,
+    writing,
 )
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_manifest import NOTHING, Manifest
 from memory_tool.adapters.faiss_verify import verify
-from memory_tool.errors import Corrupt, Unavailable
+from memory_tool.errors import Corrupt
+from memory_tool.generations import Origin
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.port_values import ChangeBatch, ForeignHistory, Patience, Pointer, TargetBase
 
@@ -38,8 +40,14 @@ BATCH: Final = 10_000_000
 PATIENCE: Final = Patience(rows=5000, seconds=3600, batch=BATCH)
 
 
+def _only_the_last_two(_pointer: Pointer, _origin: Origin) -> Collection[int]:
+    return ()
+
+
 class FaissTarget(IndexTarget):
     """See :class:`memory_tool.log_ports.IndexTarget`. One process at a time applies to a folder."""
+
+    batch: ClassVar = BATCH
 
     def __init__(
         self,
@@ -59,10 +67,12 @@ class FaissTarget(IndexTarget):
             policy: When graphs are built, and how.
             patience: The least one; of rows at least 5 % of those that the index holds.
         """
-        self._root = root
+        self.root = root
+        self.policy = policy or GraphPolicy()
+        self.published: Callable[[Pointer, Origin], Collection[int]] = _only_the_last_two
+        """Told of each switch; says which generations to keep beside it and the one before."""
         self._name = name
         self._pointer = pointer
-        self._policy = policy or GraphPolicy()
         self._patience = patience or PATIENCE
         self._applying = threading.Lock()
         self._known: tuple[Pointer, Manifest] | None = None
@@ -84,7 +94,7 @@ class FaissTarget(IndexTarget):
         """See :attr:`memory_tool.log_ports.IndexTarget.patience`."""
         held = self._known[1].rows if self._known else 0
         rows = max(self._patience.rows, int(_PATIENT_SHARE * held))
-        return dataclasses.replace(self._patience, rows=rows, batch=BATCH)
+        return dataclasses.replace(self._patience, rows=rows, batch=self.batch)
 
     def base(self) -> TargetBase:
         """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
@@ -110,12 +120,9 @@ class FaissTarget(IndexTarget):
             Unavailable: The folder can't be written.
         """
         with self._applying:
-            try:
+            with writing(self._name):
                 if not self._has(batch):
                     self._apply(batch, log)
-            except OSError as error:
-                message = f"the vector index can't be written: {error.strerror or error}"
-                raise Unavailable(message, store=self._name) from error
             log.note_progress(self._name, batch.clocks)
 
     def _has(self, batch: ChangeBatch) -> bool:
@@ -126,34 +133,42 @@ class FaissTarget(IndexTarget):
         current = self._pointer()
         above = current.generation if current else 0
         pointer = self._build(None if self._anew else current, batch, above=above)
-        folder = generation_folder(self._root, pointer.generation)
-        try:
-            verify(self._root, pointer)
-        except Exception:
-            remove(folder)
-            raise
         # Should this raise, it is not known whether the switch took place: the folder stays.
-        if not log.publish(pointer, base_mark=batch.base_mark):
-            remove(folder)
+        if not self._switch(pointer, log, base_mark=batch.base_mark):
+            remove(generation_folder(self.root, pointer.generation))
             message = f"somebody else published {self._name} meanwhile"
             raise ForeignHistory(message)
         self._anew = False
-        keep_only(self._root, {pointer.generation, above})
+        origin: Origin = "full" if batch.base_mark is None else "incremental"
+        self._clear(pointer, above, origin=origin)
+
+    def _switch(self, pointer: Pointer, log: ChangeLog, *, base_mark: str | None) -> bool:
+        """Make the generation the one that counts, if it is as it was written."""
+        try:
+            verify(self.root, pointer)
+        except Exception:
+            remove(generation_folder(self.root, pointer.generation))
+            raise
+        return log.publish(pointer, base_mark=base_mark)
+
+    def _clear(self, pointer: Pointer, before: int, *, origin: Origin) -> None:
+        kept = self.published(pointer, origin)
+        keep_only(self.root, {pointer.generation, before, *kept})
 
     def _build(self, base: Pointer | None, batch: ChangeBatch, *, above: int) -> Pointer:
         opened = self._opened(base)
         _check_descent(opened.manifest, batch)
-        with workshop(self._root) as folder:
-            generation = next_generation(self._root, above)
+        with workshop(self.root) as folder:
+            generation = next_generation(self.root, above)
             try:
                 manifest = write_generation(
-                    folder, opened, batch=batch, generation=generation, policy=self._policy
+                    folder, opened, batch=batch, generation=generation, policy=self.policy
                 )
             except Corrupt:
                 self._damaged = base
                 raise
             written = write_file(folder / MANIFEST, manifest.encoded())
-            install(folder, generation_folder(self._root, generation))
+            install(folder, generation_folder(self.root, generation))
         return Pointer(
             target=self._name,
             generation=generation,
@@ -163,9 +178,9 @@ class FaissTarget(IndexTarget):
 
     def _opened(self, pointer: Pointer | None) -> OpenedGeneration:
         if pointer is None:
-            return OpenedGeneration.empty(self._root)
+            return OpenedGeneration.empty(self.root)
         try:
-            return open_generation(self._root, pointer)
+            return open_generation(self.root, pointer)
         except Corrupt:
             self._damaged = pointer
             raise
@@ -177,7 +192,7 @@ class FaissTarget(IndexTarget):
             message = f"generation {pointer.generation} was found damaged"
             raise Corrupt(message)
         if self._known is None or self._known[0] != pointer:
-            self._known = (pointer, read_manifest(self._root, pointer))
+            self._known = (pointer, read_manifest(self.root, pointer))
         return self._known[1]
 
 

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from memory_tool.adapters.faiss_codes import kind_named
 from memory_tool.adapters.faiss_files import OpenedGeneration, check_file
 from memory_tool.adapters.faiss_graph import Graph, read_graph
 from memory_tool.adapters.faiss_manifest import Block, Manifest
@@ -231,15 +232,15 @@ def searchable(
     for block in manifest.blocks:
         if block.graph is None:
             continue
-        file = block.graph.file
+        file, kind = block.graph.file, kind_named(block.graph.kind)
         shared = previous and previous.graph_of(block.ns_id, manifest.files[file].sha256)
         if shared:
             index = shared.index
         else:
             check_file(opened.folder, manifest, name=file)
             path = opened.folder / file
-            index = read_graph(path, rows=block.rows, dimension=manifest.dimension)
+            index = read_graph(path, kind, rows=block.rows, dimension=manifest.dimension)
         dead = opened.table.dead[block.start : block.stop]
         alive = ~dead if block.dead else None
-        graphs[block.ns_id] = Graph(index, ef=block.graph.ef, alive=alive)
+        graphs[block.ns_id] = Graph(index, kind, width=block.graph.width, alive=alive)
     return FaissGeneration(opened, graphs, cache=BlockCache(cache_bytes))

@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 from memory_tool.errors import Corrupt
 from memory_tool.model import EmbeddingSpace
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Number of the layout of a generation's folder; another one is refused."""
 
-_GraphText: TypeAlias = tuple[str, int, float]
+_GraphText: TypeAlias = tuple[str, str, int, float]
 _BlockText: TypeAlias = tuple[int, int, int, Sequence[int], _GraphText | None]
 
 
@@ -25,15 +25,18 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNote:
-    """The graph of a block: its file, how wide it is searched, and the recall that this gives.
+    """The graph or the codes of a block: its file, and what was chosen when it was written.
 
     Attributes:
-        ef: Candidates kept while walking the graph.
-        recall: Share of the ten nearest rows that were found, measured when it was written.
+        kind: What it is, by its name in ``faiss_codes``.
+        width: How widely it is searched: candidates kept while walking a graph (ef), lists that
+            are read (nprobe), or rows proposed for each wanted one.
+        recall: Share of the ten nearest rows that were found so.
     """
 
     file: str
-    ef: int
+    kind: str
+    width: int
     recall: float
 
 
@@ -151,7 +154,7 @@ NOTHING: Final = Manifest(generation=0, store="", space=None, mark=None, blocks=
 
 def _block_text(block: Block) -> _BlockText:
     graph = block.graph
-    note = (graph.file, graph.ef, graph.recall) if graph else None
+    note = (graph.file, graph.kind, graph.width, graph.recall) if graph else None
     return block.ns_id, block.clock, block.dead, block.runs, note
 
 
@@ -161,8 +164,9 @@ def _blocks(texts: Sequence[_BlockText]) -> tuple[Block, ...]:
     for ns_id, clock, dead, runs, graph in texts:
         block = Block(ns_id=ns_id, clock=clock, start=start, dead=dead, runs=tuple(runs))
         if graph:
-            file, ef, recall = graph
-            block = replace(block, graph=GraphNote(file=file, ef=ef, recall=recall))
+            file, kind, width, recall = graph
+            note = GraphNote(file=file, kind=kind, width=width, recall=recall)
+            block = replace(block, graph=note)
         blocks.append(block)
         start = block.stop
     return tuple(blocks)

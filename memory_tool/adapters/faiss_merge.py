@@ -17,7 +17,25 @@ took .004 of recall and a fifth more time (100,000 rows)."""
 RUNS_MAX: Final = 48
 """Two days of hourly folds. Finding an id means a search in every run."""
 
+GROWTH_MAX: Final = 2
+"""What was trained with a block is trained anew when the block has grown so many times."""
+
 GraphWork: TypeAlias = Literal["none", "keep", "extend", "build"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRule:
+    """Which blocks have a graph or codes, and of which kinds.
+
+    Attributes:
+        above: Blocks with more rows have one.
+        kinds: One of another kind is built anew.
+        trained: Those of ``kinds`` that age when the block grows.
+    """
+
+    above: int
+    kinds: frozenset[str]
+    trained: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +95,7 @@ class BlockPlan:
     work: GraphWork
 
 
-def plan_block(base: RowTable, block: Block, *, changes: Changes, graph_above: int) -> BlockPlan:
+def plan_block(base: RowTable, block: Block, *, changes: Changes, rule: GraphRule) -> BlockPlan:
     """Merge ``changes`` into ``block``, whose rows are those of ``base``.
 
     A memory whose version and vectors are there already is left alone: its change is of the kind
@@ -87,7 +105,7 @@ def plan_block(base: RowTable, block: Block, *, changes: Changes, graph_above: i
         base: All rows of the base.
         block: A block of the base, or an empty one; its clock is the new one.
         changes: May be empty.
-        graph_above: Blocks with more rows get a graph.
+        rule: Which blocks get a graph.
     """
     found, places = base.find(block, changes.ids)
     same = _unchanged(base.versions[found], places, changes=changes)
@@ -97,11 +115,7 @@ def plan_block(base: RowTable, block: Block, *, changes: Changes, graph_above: i
     origins = np.concatenate((old, new))
     rows.dead[found[~same[places]] - block.start] = True
     living = len(origins) - int(rows.dead.sum())
-    if (
-        block.graph is not None
-        and graph_above < living
-        and _worth_keeping(block, rows, added=len(new))
-    ):
+    if rule.above < living and _worth_keeping(block, rows, added=len(new), rule=rule):
         added = np.arange(len(old), len(origins))
         order = np.concatenate((np.arange(len(old)), added[rows.take(added).order()]))
         merged = replace(block, runs=(*block.runs, len(new)) if len(new) else block.runs)
@@ -110,7 +124,7 @@ def plan_block(base: RowTable, block: Block, *, changes: Changes, graph_above: i
         kept = np.flatnonzero(~rows.dead)
         order = kept[rows.take(kept).order()]
         merged = replace(block, runs=(living,) if living else (), graph=None)
-        work = "build" if living > max(graph_above, 1) else "none"
+        work = "build" if living > max(rule.above, 1) else "none"
     table = rows.take(order)
     merged = replace(merged, dead=int(table.dead.sum()))
     return BlockPlan(block=merged, origins=origins[order], table=table, work=work)
@@ -124,6 +138,10 @@ def _unchanged(versions: NDArray[np.int64], places: Rows, *, changes: Changes) -
     return unchanged
 
 
-def _worth_keeping(block: Block, rows: RowTable, *, added: int) -> bool:
+def _worth_keeping(block: Block, rows: RowTable, *, added: int, rule: GraphRule) -> bool:
+    if block.graph is None or block.graph.kind not in rule.kinds:
+        return False
+    # It was built with the first run.
+    aged = block.graph.kind in rule.trained and len(rows.dead) > GROWTH_MAX * block.runs[0]
     few_dead = int(rows.dead.sum()) <= DEAD_SHARE_MAX * len(rows.dead)
-    return few_dead and len(block.runs) + (added > 0) <= RUNS_MAX
+    return not aged and few_dead and len(block.runs) + (added > 0) <= RUNS_MAX

@@ -27,14 +27,15 @@ class HashingEmbedder:
 
     Args:
         dimension: Length of the vectors.
+        revision: Another one has other directions: its vectors lie at random to those of this one.
     """
 
-    def __init__(self, *, dimension: int = 64) -> None:
-        self._space = EmbeddingSpace(model="hashing", dimension=dimension)
+    def __init__(self, *, dimension: int = 64, revision: str = "") -> None:
+        self._space = EmbeddingSpace(model="hashing", dimension=dimension, revision=revision)
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space ``hashing`` of this dimension."""
+        """The space ``hashing`` of this dimension and revision."""
         return self._space
 
     @property
@@ -59,7 +60,10 @@ class HashingEmbedder:
         dimension = self._space.dimension
         counts = _runs(text)
         octets = -(-dimension // 8)
-        hashes = b"".join(hashlib.shake_128(run.encode()).digest(octets) for run in counts)
+        revision = self._space.revision
+        hashes = b"".join(
+            hashlib.shake_128((revision + run).encode()).digest(octets) for run in counts
+        )
         bits = np.frombuffer(hashes, np.uint8).reshape(len(counts), octets)
         signs = 1.0 - 2.0 * np.unpackbits(bits, axis=1, count=dimension)
         return np.fromiter(counts.values(), np.float64, len(counts)) @ signs

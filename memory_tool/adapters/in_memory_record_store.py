@@ -58,7 +58,9 @@ class InMemoryRecordStore(RecordStore, SpaceRegistry):
                     space=self._space_number(),
                 )
             )
-            self._put(_written(before, commit, plan=plan))
+            space = self._store.state.space
+            fits = space is None or commit.space in (None, space.name)
+            self._put(_written(before, commit, plan=plan if fits else _without_vectors(plan)))
             return plan.results
 
     def _namespace(self, namespace: Namespace) -> NamespaceState:
@@ -159,6 +161,21 @@ def _written(before: NamespaceState, commit: Commit, *, plan: WritePlan) -> Name
         chunks=chunks,
         versions=versions,
         receipts={**before.receipts, commit.idempotency_key: receipt},
+    )
+
+
+def _without_vectors(plan: WritePlan) -> WritePlan:
+    """The plan without vectors of another space than the store's."""
+    return dataclasses.replace(
+        plan,
+        changes=tuple(
+            dataclasses.replace(
+                change,
+                chunks=change.chunks
+                and tuple(dataclasses.replace(chunk, embedding=None) for chunk in change.chunks),
+            )
+            for change in plan.changes
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from memory_tool.generations import KeptGeneration
 from memory_tool.model import (
     Chunk,
     EmbeddingSpace,
@@ -63,6 +64,7 @@ class StoreState:
     pointers: Mapping[str, Pointer] = field(default_factory=dict)
     progress: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     letters: Mapping[str, Mapping[tuple[int, MemoryId], int]] = field(default_factory=dict)
+    generations: tuple[KeptGeneration, ...] = ()
     space: EmbeddingSpace | None = None
     term_documents: Mapping[str, int] = field(default_factory=dict)
 

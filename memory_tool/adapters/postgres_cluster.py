@@ -57,6 +57,8 @@ cluster_name = 'threefold'
 max_connections = 100
 shared_buffers = 128MB
 max_wal_size = 1GB
+# What was erased must not live on in a segment of the log that waits to be used again.
+wal_recycle = off
 jit = off
 
 # An acknowledged write is durable.

@@ -50,10 +50,10 @@ def translated() -> Iterator[None]:
         raise Unavailable(message, store="postgres") from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         message = "the database has no tables of this version"
-        raise Corrupt(message, command="threefold migrate") from error
+        raise Corrupt(message, command="threefold migrate", store="postgres") from error
     except psycopg.Error as error:
         message = f"PostgreSQL reports {error.sqlstate}: {_first_line(error)}"
-        raise Corrupt(message) from error
+        raise Corrupt(message, store="postgres") from error
 
 
 def _first_line(error: Exception) -> str:

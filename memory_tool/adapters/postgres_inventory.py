@@ -1,7 +1,7 @@
 """What the truth wants an index to hold."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, cast
+from typing import Final, Literal, LiteralString, cast
 
 from memory_tool.adapters.postgres_change_log import number_of_space
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool
@@ -14,24 +14,28 @@ from memory_tool.model import MemoryId
 
 _SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FETCH: Final = 5_000
+_CONTENT_DIGEST: Final = f"('x' || substr(md5({statement('vector_in')}), 1, 16))::bit(64)::bigint"
 
 
 class PostgresInventory(TruthInventory):
     """See :class:`memory_tool.inventory_ports.TruthInventory`. Connects as ``threefold_worker``."""
 
-    def __init__(self, pool: PostgresPool) -> None:
+    def __init__(self, pool: PostgresPool, *, of_contents: bool = False) -> None:
+        """Read through ``pool``.
+
+        Args:
+            pool: Connections as ``threefold_worker``.
+            of_contents: Instead of the row's number an entry's version is the digest of its stored
+                vector, as :func:`memory_tool.inventory.content_digest` has it.
+        """
         self._pool = pool
+        self._of_contents = of_contents
 
     def settled(
         self, target: str, kind: Literal["vector", "keyword"], *, clocks: Mapping[int, int]
     ) -> Settled:
         """See :meth:`memory_tool.inventory_ports.TruthInventory.settled`."""
-        sql = statement(
-            "settled_fingerprints",
-            number=NUMBER[kind],
-            row_held=ROW_HELD[kind],
-            chunk_held=CHUNK_HELD[kind],
-        )
+        sql = self._statement("settled_fingerprints", kind)
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
             standing = _standing(connection, target, clocks=clocks)
@@ -59,12 +63,7 @@ class PostgresInventory(TruthInventory):
         ns_ids: frozenset[int],
     ) -> Iterator[tuple[int, Entry]]:
         """See :meth:`memory_tool.inventory_ports.TruthInventory.entries`."""
-        sql = statement(
-            "settled_entries",
-            number=NUMBER[kind],
-            row_held=ROW_HELD[kind],
-            chunk_held=CHUNK_HELD[kind],
-        )
+        sql = self._statement("settled_entries", kind)
         wanted = {ns_id: clocks[ns_id] for ns_id in sorted(ns_ids & clocks.keys())}
         with self._pool.connection() as connection:
             connection.execute(_SNAPSHOT)
@@ -76,6 +75,16 @@ class PostgresInventory(TruthInventory):
                 for record in cursor:
                     ns_id, memory_id, ordinal, number = cast("tuple[int, str, int, int]", record)
                     yield ns_id, Entry(memory_id, ordinal, number)
+
+    def _statement(self, name: str, kind: Literal["vector", "keyword"]) -> LiteralString:
+        number = NUMBER[kind]
+        return statement(
+            name,
+            number=number,
+            version=_CONTENT_DIGEST if self._of_contents else f"m.{number}",
+            row_held=ROW_HELD[kind],
+            chunk_held=CHUNK_HELD[kind],
+        )
 
 
 def _standing(

@@ -34,6 +34,7 @@ store on a slow disk needs many times that."""
 STOP_SECONDS: Final = 60
 """Longest wait for a stop; the server goes on stopping after it."""
 
+_NOT_STARTED: Final = "the embedded PostgreSQL is not started"
 _PROGRESS_SECONDS: Final = 5
 _POLL_SECONDS: Final = 0.05
 _CONNECT_SECONDS: Final = 5
@@ -172,10 +173,29 @@ class EmbeddedPostgres:
         """
         return self._conninfo(SUPERUSER, dbname)
 
+    def folder(self) -> Path:
+        """Where the server's files lie.
+
+        Raises:
+            EmbeddedPostgresError: The server was never started.
+        """
+        if self._cluster is None:
+            raise EmbeddedPostgresError(_NOT_STARTED)
+        return self._cluster.home
+
+    def forget_log(self) -> None:
+        """Let go of the log of changes up to now: its segments are removed, not used again.
+
+        Raises:
+            psycopg.Error: The server does not answer.
+        """
+        with psycopg.connect(self.superuser_conninfo(), autocommit=True) as connection:
+            connection.execute("SELECT pg_switch_wal()")
+            connection.execute("CHECKPOINT")
+
     def _conninfo(self, user: str, dbname: str) -> str:
         if self._cluster is None:
-            message = "the embedded PostgreSQL is not started"
-            raise EmbeddedPostgresError(message)
+            raise EmbeddedPostgresError(_NOT_STARTED)
         sockets = str(self._cluster.sockets)
         return make_conninfo(host=sockets, port=PORT, user=user, dbname=dbname)
 

@@ -62,7 +62,6 @@ class PostgresSnapshot(Snapshot):
         with connection.pipeline():
             connection.execute(_BEGIN)
             name_namespaces(connection, self._ns_ids)
-            active = connection.execute(statement("active_number"))
             clocks = connection.execute(statement("clocks"), {"ns_ids": self._ns_ids})
             marks = connection.execute(
                 statement("missing_marks"),
@@ -89,11 +88,10 @@ class PostgresSnapshot(Snapshot):
                 },
                 binary=True,
             )
-        standing = cast("list[tuple[int, int, int]]", clocks.fetchall())
-        self._clocks = {ns_id: nseq for ns_id, nseq, _ in standing}
-        self._lowered = sum(lowered for _, _, lowered in standing)
-        space = cast("tuple[int] | None", active.fetchone())
-        self._space = space and space[0]
+        stood = cast("list[tuple[int | None, int | None, int, int]]", clocks.fetchall())
+        self._space = stood[0][0]
+        self._clocks = {ns_id: nseq for _, ns_id, nseq, _ in stood if ns_id is not None}
+        self._lowered = sum(lowered for _, _, _, lowered in stood if lowered)
         self._missing = frozenset(str(target) for (target,) in marks)
         above = sum(
             max(0, self._clocks.get(ns_id, 0) - number) for ns_id, number in opening.since.items()

@@ -105,9 +105,9 @@ class PostgresArchiveRegister(ArchiveRegister):
             connection.execute(statement("retire_archive_file"), {"name": name})
         return True
 
-    def gone(self) -> Sequence[str]:
+    def gone(self, *, seconds: float) -> Sequence[str]:
         """See :meth:`memory_tool.tier_ports.ArchiveRegister.gone`."""
-        return [name for (name,) in self._read("gone_archive_files")]
+        return [name for (name,) in self._read("gone_archive_files", {"seconds": seconds})]
 
     def forget(self, name: str) -> None:
         """See :meth:`memory_tool.tier_ports.ArchiveRegister.forget`."""

@@ -1,7 +1,9 @@
 """The files of a Tantivy index: which folder is the current one, and whether it can be trusted.
 
     <folder>/current     the number of the sub-folder that holds the index
+    <folder>/building    the number of the one that is being built, if there is one
     <folder>/7/          one Tantivy index
+    <folder>/8.kept/     a copy that nobody writes
 
 Starting afresh makes a new sub-folder and then replaces ``current``, so a killed process leaves
 the old index or the new one, and who has the old one open goes on reading its unlinked files.
@@ -14,7 +16,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,8 +29,9 @@ from memory_tool.errors import Corrupt, Unavailable
 STORE: Final = "tantivy"
 """How errors name this store."""
 
-_CURRENT: Final = "current"
-_META: Final = "meta.json"
+CURRENT: Final = "current"
+BUILDING: Final = "building"
+META: Final = "meta.json"
 _PARTS: Final = ("idx", "pos", "term", "store", "fast", "fieldnorm")
 _FOOTER_MAGIC: Final = 1337
 _FOOTER_TAIL: Final = 8
@@ -60,9 +63,10 @@ class Opened:
 class TantivyFolder:
     """The folder of one index, as any number of processes may read it and one may write it."""
 
-    def __init__(self, path: Path) -> None:
-        """Name the folder; nothing is touched yet."""
+    def __init__(self, path: Path, *, names: str = CURRENT) -> None:
+        """Name the folder; nothing is touched yet. ``names`` is the file that names the index."""
         self._path = path
+        self._file = path / names
 
     def follow(self, opened: Opened | None) -> Opened | None:
         """The newest commit, ``opened`` itself while it is that; ``None`` without any index.
@@ -90,21 +94,19 @@ class TantivyFolder:
         return found
 
     def start_afresh(self) -> None:
-        """Make an empty index the current one and remove all others.
+        """Make an empty index the one that is named, and remove those that no file names.
 
         Raises:
             Unavailable: The files can't be written.
         """
         with writing():
             self._path.mkdir(parents=True, exist_ok=True)
-            numbers = [int(entry.name) for entry in self._path.iterdir() if entry.name.isdecimal()]
-            fresh = self._path / str(max(numbers, default=0) + 1)
+            fresh = self._path / str(next_number(self._path))
             fresh.mkdir()
             Index(schema(), str(fresh))
-            _sync(fresh)
-            _write_durably(self._path / _CURRENT, fresh.name)
-            for number in numbers:
-                shutil.rmtree(self._path / str(number), ignore_errors=True)
+            sync(fresh)
+            write_durably(self._file, fresh.name)
+            remove_unnamed(self._path)
 
     def _newest(self) -> IndexCommit | None:
         with reading(f"the folder {self._path.name} can't be read"):
@@ -112,23 +114,50 @@ class TantivyFolder:
             while name is not None:
                 folder = self._path / name
                 try:
-                    return IndexCommit(folder=folder, meta=(folder / _META).read_bytes())
+                    return IndexCommit(folder=folder, meta=(folder / META).read_bytes())
                 except (FileNotFoundError, NotADirectoryError) as error:
                     if (newer := self._current()) == name:
-                        message = f"the index {name} has no {_META}"
+                        message = f"the index {name} has no {META}"
                         raise Corrupt(message) from error
                     name = newer
             return None
 
     def _current(self) -> str | None:
-        try:
-            name = (self._path / _CURRENT).read_text(encoding="ascii", errors="replace")
-        except FileNotFoundError:
-            return None
-        if not name.isdecimal():
-            message = f"the file {_CURRENT!r} does not hold a number"
-            raise Corrupt(message)
-        return name
+        return named(self._file)
+
+
+def named(file: Path) -> str | None:
+    """The sub-folder that this file names.
+
+    Raises:
+        Corrupt: It names none.
+    """
+    try:
+        name = file.read_text(encoding="ascii", errors="replace")
+    except FileNotFoundError:
+        return None
+    if not name.isdecimal():
+        message = f"the file {file.name!r} does not hold a number"
+        raise Corrupt(message)
+    return name
+
+
+def next_number(path: Path) -> int:
+    """A number that no index in this folder ever had, kept or not."""
+    stems = [entry.name.partition(".")[0] for entry in path.iterdir()]
+    return max((int(stem) for stem in stems if stem.isdecimal()), default=0) + 1
+
+
+def remove_unnamed(path: Path) -> None:
+    """Remove the indexes that are neither read nor built; who has one open keeps its files."""
+    wanted: set[str | None] = set()
+    for name in (CURRENT, BUILDING):
+        # A damaged one names nothing that could be gone on with.
+        with suppress(Corrupt):
+            wanted.add(named(path / name))
+    for entry in path.iterdir():
+        if entry.name.isdecimal() and entry.name not in wanted:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 @contextmanager
@@ -175,6 +204,17 @@ def _refused_by_system(error: ValueError | OSError) -> bool:
     return told is not None and int(told[1]) != errno.ENOENT
 
 
+def opened_at(folder: Path) -> Opened:
+    """The index in a sub-folder that nobody writes, with the checksums of its files compared.
+
+    Raises:
+        Corrupt: It is damaged or missing.
+    """
+    with reading(f"the index {folder.name} can't be read"):
+        commit = IndexCommit(folder=folder, meta=(folder / META).read_bytes())
+    return _open(commit, None)
+
+
 def _open(commit: IndexCommit, opened: Opened | None) -> Opened:
     """Open ``commit``, or one that is newer by now."""
     with reading(f"the index {commit.folder.name} can't be opened"):
@@ -197,13 +237,13 @@ def _verify(commit: IndexCommit) -> None:
     Tantivy writes these but does not check them when it opens a file: a flipped bit would be found
     by a wrong answer or a panic. 100,000 chunks take 20 ms, once when a process opens the index.
     """
-    for name in _file_names(commit):
+    for name in file_names(commit):
         if not _intact(commit.folder / name):
             message = f"the file {name} is damaged"
             raise Corrupt(message)
 
 
-def _file_names(commit: IndexCommit) -> Iterator[str]:
+def file_names(commit: IndexCommit) -> Iterator[str]:
     """The files of a commit; beside them may lie half-written ones of the next."""
     try:
         for segment in json.loads(commit.meta)["segments"]:
@@ -212,7 +252,7 @@ def _file_names(commit: IndexCommit) -> Iterator[str]:
             if deletes := segment["deletes"]:
                 yield f"{stem}.{deletes['opstamp']}.del"
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"the {_META} of index {commit.folder.name} can't be read"
+        message = f"the {META} of index {commit.folder.name} can't be read"
         raise Corrupt(message) from error
 
 
@@ -239,17 +279,19 @@ def _intact(path: Path) -> bool:
     return bool(checksum == expected)
 
 
-def _write_durably(path: Path, text: str) -> None:
+def write_durably(path: Path, text: str) -> None:
+    """Write a file that holds the old text or the new, whatever happens."""
     draft = path.with_suffix(".new")
     with draft.open("w", encoding="ascii") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
+    """Force the names in a folder, or the content of a file, to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

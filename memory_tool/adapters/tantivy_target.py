@@ -20,7 +20,14 @@ from memory_tool.adapters.tantivy_control import (
     write_clocks,
     write_stamp,
 )
-from memory_tool.adapters.tantivy_folder import STORE, Opened, TantivyFolder, reading, writing
+from memory_tool.adapters.tantivy_folder import (
+    CURRENT,
+    STORE,
+    Opened,
+    TantivyFolder,
+    reading,
+    writing,
+)
 from memory_tool.adapters.tantivy_schema import SCHEMA_VERSION, chunk_documents, memory_term
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.log_ports import ChangeLog
@@ -50,17 +57,19 @@ class TantivyTarget:
     ``reset`` or the end of the process frees it.
     """
 
-    def __init__(self, folder: Path, *, name: str, tokeniser: int) -> None:
+    def __init__(self, folder: Path, *, name: str, tokeniser: int, names: str = CURRENT) -> None:
         """Name the folder; nothing is touched yet.
 
         Args:
             folder: The folder of this index alone.
             name: The name under which the truth keeps the target's marks and progress.
             tokeniser: Version of the tokeniser that made the tokens of the rows.
+            names: The file that names the index to write: the one that is read, or that is built.
         """
-        self._folder = TantivyFolder(folder)
+        self.path = folder
+        self.tokeniser = tokeniser
+        self._folder = TantivyFolder(folder, names=names)
         self._name = name
-        self._tokeniser = tokeniser
         self._lock = threading.Lock()
         self._opened: Opened | None = None
         self._held: _HeldWriter | None = None
@@ -89,7 +98,7 @@ class TantivyTarget:
         """
         with self._lock:
             opened = self._opened = self._folder.follow(self._opened)
-            stamp = read_stamp(opened.searcher, self._tokeniser) if opened else None
+            stamp = read_stamp(opened.searcher, self.tokeniser) if opened else None
             if opened is None or stamp is None:
                 return TargetBase(mark=None, clocks={})
             with reading("the clocks can't be read"):
@@ -122,6 +131,12 @@ class TantivyTarget:
             self._held = None
             self._folder.start_afresh()
 
+    def finish(self) -> None:
+        """Wait until small segments are joined, and give the folder to others."""
+        with self._lock:
+            self._end_writer()
+            self._opened = None
+
     def close(self) -> None:
         """Give the folder to other processes. May be called twice."""
         with self._lock:
@@ -137,7 +152,7 @@ class TantivyTarget:
 
     def _commit(self, batch: ChangeBatch) -> None:
         opened, writer = self._start_writing()
-        stamp = read_stamp(opened.searcher, self._tokeniser)
+        stamp = read_stamp(opened.searcher, self.tokeniser)
         _check_base(stamp, batch)
         ns_ids = set(batch.clocks)
         for row in batch.rows:
@@ -151,7 +166,7 @@ class TantivyTarget:
                 Stamp(
                     mark=batch.mark,
                     store=batch.store,
-                    tokeniser=self._tokeniser,
+                    tokeniser=self.tokeniser,
                     schema=SCHEMA_VERSION,
                     namespaces=added + (stamp.namespaces if stamp else 0),
                 ),

@@ -8,6 +8,9 @@ from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
 from memory_tool.tier_ports import ArchiveRegister
 
+READER_SECONDS: Final = 600.0
+"""No reader takes as long to read a file that it was sent to."""
+
 _ORPHAN_SECONDS: Final = 86_400.0
 """A file that no row knew for a day was left by a crash between file and commit."""
 
@@ -15,28 +18,43 @@ _ORPHAN_SECONDS: Final = 86_400.0
 class ArchiveUpkeep:
     """Writes files again without what has to go, and removes those that nobody needs."""
 
-    def __init__(self, archive: Archive, register: ArchiveRegister) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        register: ArchiveRegister,
+        *,
+        patience: float = READER_SECONDS,
+    ) -> None:
+        """``patience`` is how long a file that no row names is left to those who read it."""
         self._archive = archive
         self._register = register
+        self._patience = patience
 
     def run(self, may_go_on: MayGoOn) -> None:
-        """Do what is due.
+        """Do what is due; see :meth:`sweep`."""
+        self.sweep(may_go_on)
 
-        A damaged file keeps no other waiting. It stays stale, and is told each time: only an
-        operator can bring back what it held, or delete the memories of it.
+    def sweep(self, may_go_on: MayGoOn) -> tuple[str, ...]:
+        """Do what is due, and name the files that are damaged: what has to go is still in them.
+
+        They keep no other waiting. They stay stale, and are told each time: only an operator can
+        bring back what they held, or delete their memories.
 
         Raises:
             Unavailable: The store or the archive can't be reached.
         """
         self._remove_gone()
         self._remove_orphans()
+        damaged: list[str] = []
         for name, ns_id in self._register.stale().items():
             if not may_go_on():
-                return
+                break
             try:
                 self._rewrite(name, ns_id)
             except Corrupt as error:
                 logger().error("archive_corrupt", file=name, reason=str(error))
+                damaged.append(name)
+        return tuple(damaged)
 
     def _rewrite(self, name: str, ns_id: int) -> None:
         kept = self._register.kept(name)
@@ -50,7 +68,7 @@ class ArchiveUpkeep:
             self._archive.remove(file.name)
 
     def _remove_gone(self) -> None:
-        for name in self._register.gone():
+        for name in self._register.gone(seconds=self._patience):
             self._archive.remove(name)
             self._register.forget(name)
 

@@ -10,6 +10,7 @@ from memory_tool.index_jobs.agenda import LOOK_SECONDS, Agenda
 from memory_tool.index_jobs.target_group import TargetGroup
 from memory_tool.job_values import STORE, Duty, MayGoOn, Outcome
 from memory_tool.log import logger
+from memory_tool.progress import Watch
 
 _T = TypeVar("_T")
 
@@ -78,9 +79,21 @@ class BackgroundApplier:
         """Do this too, for the store as a whole."""
         self._agenda.also(duty)
 
+    def whenever(self, changed: Callable[[], None]) -> None:
+        """The spaces that it follows never change."""
+
     def apply_now(self) -> bool:
         """Apply everything pending; ``False`` when another process holds a lease."""
         return all(self._each(lambda group: group.apply_now(keep=self._started)).values())
+
+    def mend(self, targets: Sequence[str], reason: str) -> bool:
+        """Build these targets anew; ``False`` when another process holds a lease, which is told."""
+
+        def built(group: TargetGroup) -> bool:
+            own = [target for target in targets if target in group.targets]
+            return not own or group.mend(own, reason, keep=self._started)
+
+        return all(self._each(built).values())
 
     def once(self, may_go_on: MayGoOn) -> Mapping[str, bool]:
         """Apply everything, do the jobs that are due: for each group, whether it was done here."""
@@ -93,6 +106,11 @@ class BackgroundApplier:
     def do(self, kind: str, *, again: bool, may_go_on: MayGoOn) -> Mapping[str, Outcome]:
         """Offer a kind of job for every group and do it here, unless another process does."""
         return self._each(lambda group: group.do(kind, again=again, may_go_on=may_go_on))
+
+    def watch(self, watch: Watch) -> None:
+        """Tell of each step of every group from now on."""
+        for group in self._groups:
+            group.watch(watch)
 
     def stop(self) -> None:
         """Finish the batch at hand, end the threads, give the leases back. May be called twice."""

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from memory_tool.index_jobs.agenda import Agenda
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.background import BackgroundApplier
+from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.index_jobs.scrub import Scrub
 from memory_tool.index_jobs.target_group import TargetGroup
+from memory_tool.inventory_ports import TruthInventory
 from memory_tool.job_ports import Jobs, Lease, Scrubbed, TargetRegistry
 from memory_tool.job_values import STORE, Duty, MayGoOn
 from memory_tool.log import logger
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.ports import VectorIndex
+from memory_tool.renewal_ports import GenerationCatalogue, Renewable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,10 @@ class Following:
         lease_of: The lease of a shared target, by its name; ``None`` where the store is this
             process's alone, and all targets are the folder's.
         duties: Further duties for the store as a whole.
+        renewal_of: How a target is built anew beside what is read; without, it is emptied.
+        catalogue: Notes the builds of each target.
+        truth: What each build is compared with.
+        daily: Whether full builds are offered each day by themselves.
     """
 
     log: ChangeLog
@@ -33,16 +40,24 @@ class Following:
     registry: TargetRegistry | None = None
     lease_of: Callable[[str], Lease] | None = None
     duties: tuple[Duty, ...] = ()
+    renewal_of: Callable[[IndexTarget], Renewable | None] = lambda _target: None
+    catalogue: GenerationCatalogue | None = None
+    truth: TruthInventory | None = None
+    daily: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderTargets:
-    """The targets of a data folder, which one process of its host brings forward."""
+    """The targets of a data folder, which one process of its host brings forward.
+
+    ``duties`` are further ones of that process.
+    """
 
     name: str
     lease: Lease
     targets: Sequence[IndexTarget]
     vector_index: VectorIndex
+    duties: tuple[Duty, ...] = ()
 
 
 def background_of(
@@ -62,6 +77,8 @@ def background_of(
     if isinstance(index, Scrubbed) and index.target in embedded.targets:
         scrub = Scrub(index, pointer=following.log.pointer, group=embedded)
         embedded.also(Duty(kind="scrub", target=folder.name, every="day", run=scrub.run))
+    for duty in folder.duties:
+        embedded.also(duty)
     duties = list(following.duties)
     if following.registry is not None:
         names = [name for group in groups for name in group.targets]
@@ -74,12 +91,19 @@ def _group(
     following: Following, name: str, *, lease: Lease, targets: Sequence[IndexTarget]
 ) -> TargetGroup:
     registry = following.registry
+    found = map(following.renewal_of, targets)
+    own = Renewals(
+        [renewal for renewal in found if renewal is not None],
+        catalogue=following.catalogue,
+        truth=following.truth,
+    )
     return TargetGroup(
         name,
-        applier=Applier(following.log, targets),
+        applier=Applier(following.log, targets, renewals=own),
         lease=lease,
         jobs=following.jobs,
         note_seen=registry.note_seen if registry else lambda _targets: None,
+        daily=following.daily,
     )
 
 

@@ -1,20 +1,26 @@
 """Targets that one process at a time brings forward: those of a folder, or a shared one."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
 
-from memory_tool.errors import Unavailable
+from memory_tool.errors import NotFound, Unavailable, WriteConflict
+from memory_tool.generations import Way
 from memory_tool.index_jobs.agenda import Agenda
-from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.applier import Applier, Building
+from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.job_ports import Jobs, Lease
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log import logger
+from memory_tool.progress import Watch
 
 INCREMENTAL: Final = "incremental"
 FULL: Final = "full"
 MEND: Final = "mend"
+TIDY: Final = "tidy"
+BACK: Final[Mapping[Way, str]] = {"hourly": "back-hourly", "daily": "back-daily"}
 
 SEEN_SECONDS: Final = 600.0
 """How often a living holder says that its targets are followed; they are retired after a day."""
@@ -38,14 +44,26 @@ class TargetGroup:
         lease: Lease,
         jobs: Jobs,
         note_seen: Callable[[Sequence[str]], None] = lambda _targets: None,
+        daily: bool = False,
     ) -> None:
-        """Hold nothing yet; ``name`` is the target of the group's jobs."""
+        """Hold nothing yet.
+
+        Args:
+            name: The target of the group's jobs.
+            applier: Brings the targets forward.
+            lease: The right to do so.
+            jobs: The jobs of the store.
+            note_seen: Told which targets are followed.
+            daily: Whether full builds are offered each day by themselves.
+        """
         self.name = name
+        self._daily = daily
         self._applier = applier
         self._lease = lease
         self._note_seen = note_seen
         self._seen_at = 0.0
         self._held = False
+        self._asked = False
         self._agenda = Agenda(jobs, self._duties())
 
     @property
@@ -91,8 +109,24 @@ class TargetGroup:
             self.pass_on()
             return False
         try:
-            self._apply(self._lease.try_acquire, force=True)
+            self._apply(self._lease.try_acquire, force=True, building="needed")
             return self._lease.try_acquire()
+        finally:
+            if not keep:
+                self.close()
+
+    def mend(self, targets: Sequence[str], reason: str, *, keep: bool) -> bool:
+        """Rebuild targets now; ``False`` when another process holds the lease: it is told.
+
+        ``keep`` holds on to the lease.
+        """
+        if not self._acquire():
+            for target in targets:
+                self._agenda.offer(MEND, target, every="moment")
+            return False
+        try:
+            self.rebuild(self._lease.try_acquire, targets=targets, reason=reason)
+            return True
         finally:
             if not keep:
                 self.close()
@@ -104,7 +138,7 @@ class TargetGroup:
         try:
             still = self._while_held(may_go_on)
             self._say_seen()
-            self._apply(still, force=True)
+            self._apply(still, force=True, building="needed")
             self._agenda.offer_due()
             self._agenda.do_open(still)
             return True
@@ -121,13 +155,15 @@ class TargetGroup:
         try:
             still = self._while_held(may_go_on)
             self._say_seen()
+            self._asked = True
             done = self._agenda.do_open(still, kind=kind)
             return "done" if done else "left to another process"
         finally:
+            self._asked = False
             self.close()
 
     def rebuild(self, may_go_on: MayGoOn, *, targets: Sequence[str], reason: str) -> None:
-        """Reset targets and apply everything anew, as the lease's holder.
+        """Build targets anew that can't be relied on, as the lease's holder.
 
         Raises:
             Unavailable: It could not be done.
@@ -135,15 +171,60 @@ class TargetGroup:
         for target in targets:
             self._applier.distrust(target, reason)
         self._apply(may_go_on, force=True)
-        left = self._applier.rebuilding.intersection(targets)
-        if left and may_go_on():
-            message = f"{', '.join(sorted(left))} could not be rebuilt"
+        self._see_that_done(self._applier.rebuilding, targets, may_go_on=may_go_on)
+
+    def renew(self, may_go_on: MayGoOn, *, by_itself: bool) -> None:
+        """Build all targets anew while they are read, as the lease's holder.
+
+        What was begun before and left is gone on with: then the others were done already.
+
+        Args:
+            may_go_on: Asked before each batch.
+            by_itself: Leave out those that were built from nothing not long ago.
+
+        Raises:
+            Unavailable: It could not be done.
+        """
+        targets = self._applier.being_built()
+        if not targets:
+            fresh = self._applier.between(Renewals.fresh) if by_itself else frozenset()
+            targets = frozenset(self.targets) - fresh
+            for target in sorted(targets):
+                self._applier.renew(target, "a full build was asked for")
+        self._apply(may_go_on, force=True)
+        left = self._applier.being_built() | self._applier.rebuilding
+        self._see_that_done(left, targets, may_go_on=may_go_on)
+
+    def watch(self, watch: Watch) -> None:
+        """Tell of each step from now on."""
+        self._applier.watch(watch)
+
+    def _see_that_done(
+        self, left: AbstractSet[str], targets: Iterable[str], *, may_go_on: MayGoOn
+    ) -> None:
+        missing = sorted(left & set(targets))
+        if missing and may_go_on():
+            message = f"{', '.join(missing)} could not be rebuilt"
             raise Unavailable(message, store=self.name)
+
+    def _hour(self, may_go_on: MayGoOn) -> None:
+        self._apply(may_go_on, force=True, building="needed")
+        if may_go_on():
+            self._applier.compare()
+            self._applier.between(Renewals.keep)
+
+    def _back(self, _may_go_on: MayGoOn, *, way: Way) -> None:
+        try:
+            self._applier.set_back(way)
+        except (NotFound, WriteConflict):
+            # Nor could it be done in a minute.
+            self._agenda.settle(BACK[way], self.name)
+            raise
 
     def catch_up(self) -> None:
         """Apply before the process ends, if much is pending that nobody else applies."""
         if self._acquire() and self._applier.lag() > CLOSING_LAG:
-            self._applier.run(force=True)
+            self._applier.run(force=True, building="none")
 
     def close(self) -> None:
         """Let go of the targets and give the lease back. May be called twice."""
@@ -174,8 +255,10 @@ class TargetGroup:
             self._note_seen(self.targets)
             self._seen_at = now
 
-    def _apply(self, may_go_on: MayGoOn, *, force: bool = False) -> None:
-        self._applier.run(force=force, may_go_on=may_go_on)
+    def _apply(
+        self, may_go_on: MayGoOn, *, force: bool = False, building: Building = "all"
+    ) -> None:
+        self._applier.run(force=force, building=building, may_go_on=may_go_on)
         for target in self._applier.take_rebuilt():
             # Who asked for it while it was built asked for this.
             self._agenda.settle(MEND, target)
@@ -185,10 +268,20 @@ class TargetGroup:
             run = partial(self.rebuild, targets=(target,), reason="a search elsewhere met damage")
             return Duty(kind=MEND, target=target, every="minute", run=run, by_itself=False)
 
-        forward = partial(self._apply, force=True)
-        anew = partial(self.rebuild, targets=self.targets, reason="a full rebuild was asked for")
+        def day(may_go_on: MayGoOn) -> None:
+            self.renew(may_go_on, by_itself=not self._asked)
+
+        def tidy(_may_go_on: MayGoOn) -> None:
+            self._applier.between(Renewals.tidy)
+
+        def back(way: Way) -> Duty:
+            run = partial(self._back, way=way)
+            return Duty(kind=BACK[way], target=self.name, every="moment", run=run, by_itself=False)
+
         return [
-            Duty(kind=INCREMENTAL, target=self.name, every="hour", run=forward),
-            Duty(kind=FULL, target=self.name, every="day", run=anew, by_itself=False),
+            Duty(kind=INCREMENTAL, target=self.name, every="hour", run=self._hour),
+            Duty(kind=FULL, target=self.name, every="day", run=day, by_itself=self._daily),
+            Duty(kind=TIDY, target=self.name, every="day", run=tidy),
+            *map(back, BACK),
             *map(mending, self.targets),
         ]

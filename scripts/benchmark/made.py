@@ -39,11 +39,10 @@ def make(size: int, questions: int, *, seed: int = 20_251_130) -> Made:
     texts about the same things do.
     """
     rng = np.random.default_rng(seed)
-    centres = _unit(rng.standard_normal((CLUSTERS, DIMENSION)))
-    bases = rng.standard_normal((CLUSTERS, RANK, DIMENSION)).astype(np.float32) / np.sqrt(DIMENSION)
+    centres, bases = _clusters(rng, CLUSTERS, dimension=DIMENSION)
     member = rng.integers(0, CLUSTERS, size)
     vectors = _placed(rng, member, centres=centres, bases=bases)
-    vocabulary = np.array([_word(number) for number in range(WORDS)])
+    vocabulary = np.array([word(number) for number in range(WORDS)])
     numbers = np.minimum(rng.zipf(ZIPF, (size, WORDS_A_TEXT)) - 1, WORDS - 1)
     texts = [f"{' '.join(vocabulary[row])} item{place}" for place, row in enumerate(numbers)]
     asked = rng.integers(0, size, questions)
@@ -52,10 +51,28 @@ def make(size: int, questions: int, *, seed: int = 20_251_130) -> Made:
     return Made(texts=texts, vectors=vectors, questions=words, question_vectors=near)
 
 
+def make_vectors(
+    size: int, questions: int, *, dimension: int, clusters: int, seed: int = 20_251_130
+) -> tuple[Vector, Vector]:
+    """Vectors alone, of any dimension: those of memories, and those of questions among them."""
+    rng = np.random.default_rng(seed)
+    centres, bases = _clusters(rng, clusters, dimension=dimension)
+    member = rng.integers(0, clusters, size + questions)
+    vectors = _placed(rng, member, centres=centres, bases=bases)
+    return vectors[:size], vectors[size:]
+
+
+def _clusters(rng: np.random.Generator, count: int, *, dimension: int) -> tuple[Vector, Vector]:
+    """The middle of each cluster, and the directions in which its members differ."""
+    centres = _unit(rng.standard_normal((count, dimension)))
+    bases = rng.standard_normal((count, RANK, dimension)).astype(np.float32) / np.sqrt(dimension)
+    return centres, bases.astype(np.float32)
+
+
 def _placed(
     rng: np.random.Generator, member: NDArray[np.int64], *, centres: Vector, bases: Vector
 ) -> Vector:
-    placed = np.empty((len(member), DIMENSION), np.float32)
+    placed = np.empty((len(member), centres.shape[1]), np.float32)
     for start in range(0, len(member), 4096):
         part = member[start : start + 4096]
         weights = rng.standard_normal((len(part), RANK)).astype(np.float32) * SPREAD
@@ -69,7 +86,7 @@ def _unit(vectors: NDArray[np.float64] | Vector) -> Vector:
     return unit
 
 
-def _word(number: int) -> str:
+def word(number: int) -> str:
     """A word of its own for each number, so that stemming and stop words leave it alone."""
     letters = "bcdfgklmnpqrtvz"
     text = ""

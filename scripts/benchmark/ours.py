@@ -41,7 +41,12 @@ Limit: TypeAlias = Callable[[], Sequence[Callable[[], object]]]
 def open_memory(data_dir: Path, **settings: Any) -> MemoryManage:  # noqa: ANN401 - as open takes them
     """The memory under measurement."""
     return MemoryManage.open(
-        data_dir=data_dir, embedder=MadeEmbedder(), on_progress=lambda _line: None, **settings
+        data_dir=data_dir,
+        embedder=MadeEmbedder(),
+        on_progress=lambda _line: None,
+        # The timetable must not get between what is measured.
+        daily_rebuild=False,
+        **settings,
     )
 
 

@@ -21,7 +21,6 @@ from memory_tool.adapters.elasticsearch_layout import (
     definition,
     documents,
 )
-from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
@@ -98,37 +97,37 @@ class ServersBench:
             fill_large(memory, self._made)
             fill_small(memory, self._made)
             bring_up_to_date(memory)
-        with self._log() as (log, figures):
+        with self._log() as log:
             self._say("texts into Elasticsearch, by the applier and by the plain client")
-            texts = [self._filled("keyword", log, figures=figures, again=n) for n in range(ROUNDS)]
+            texts = [self._filled("keyword", log, again=n) for n in range(ROUNDS)]
             self._say(
                 "vectors likewise; a Java without its vector module takes 6 to 9 times as long"
             )
-            vectors = [self._filled("vector", log, figures=figures, again=0)]
+            vectors = [self._filled("vector", log, again=0)]
         return [
             _rate("bulk of texts", texts, goal_of="helpers.bulk"),
             _rate("bulk of vectors", vectors, goal_of="helpers.bulk"),
         ]
 
     @contextmanager
-    def _log(self) -> Iterator[tuple[PostgresChangeLog, PostgresChangeFigures]]:
+    def _log(self) -> Iterator[PostgresChangeLog]:
         server = EmbeddedPostgres(self._data_dir)
         server.start()
         pool = PostgresPool(server.conninfo(role=Role.WORKER))
         pool.open()
         try:
-            yield PostgresChangeLog(pool), PostgresChangeFigures(pool)
+            yield PostgresChangeLog(pool)
         finally:
             pool.close()
             server.close()
 
     def _filled(
-        self, kind: Kind, log: PostgresChangeLog, *, figures: PostgresChangeFigures, again: int
+        self, kind: Kind, log: PostgresChangeLog, *, again: int
     ) -> tuple[int, float, float]:
         """(documents, our seconds, the plain client's); what the first time made is searched."""
         indexes = self._indexes(f"{self._prefix}-{again}" if again else self._prefix, log)
         try:
-            target = indexes.target(kind, log=log, figures=figures)
+            target = indexes.target(kind, log=log)
             applier = Applier(log, [target])
             start = time.perf_counter()
             applier.run(force=True)
@@ -190,7 +189,7 @@ class ServersBench:
 
     def _indices(self) -> Mapping[Kind, str]:
         """The index of each kind that is read."""
-        with self._log() as (log, _):
+        with self._log() as log:
             indexes = self._indexes(self._prefix, log)
             pointers = {kind: log.pointer(indexes.target_name(kind)) for kind in _LAYOUTS}
             indexes.close()

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psycopg
 
+from memory_manage.bootstrap import Parts, open_parts
 from memory_manage.manager import MemoryManage
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.adapters.tantivy_keyword_index import TantivyKeywordIndex
@@ -87,8 +88,9 @@ class OwnStore:
         return self.folder / name
 
     def index_folders(self) -> tuple[Path, Path]:
-        """Where the indexes of the first data folder lie."""
-        return self.data_dir() / "vectors", self.data_dir() / "keywords"
+        """Where the indexes of the first data folder lie; of vectors, those of its one space."""
+        vectors = self.data_dir() / "vectors"
+        return next(vectors.glob("*-*"), vectors), self.data_dir() / "keywords"
 
     def lose_indexes(self) -> None:
         """Delete every index folder."""
@@ -122,6 +124,10 @@ class OwnStore:
             on_progress=lambda _line: None, **{**self._settings(name), **arguments}
         )
 
+    def parts(self, name: str = "one", /, **arguments: Any) -> Parts:  # noqa: ANN401 - those of open_parts
+        """What a memory of it is made of, for tests that look beneath."""
+        return open_parts({**self._settings(name), **arguments}, on_progress=lambda _line: None)
+
     def other_process(
         self, name: str = "one", /, **settings: str
     ) -> contextlib.AbstractContextManager[OtherProcess]:
@@ -132,6 +138,15 @@ class OwnStore:
         """Run ``threefold`` on it until it ends."""
         return subprocess.run(
             self._command(arguments, name), capture_output=True, text=True, check=False
+        )
+
+    def begun(self, *arguments: str, name: str = "one") -> "subprocess.Popen[str]":
+        """Start ``threefold`` on it, for a test that kills it or waits for it."""
+        return subprocess.Popen(
+            self._command(arguments, name),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
     @contextlib.contextmanager

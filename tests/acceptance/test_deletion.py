@@ -180,14 +180,15 @@ def test_an_old_copy_of_the_indexes_revives_nothing(own_store: OwnStore) -> None
     with own_store.other_process() as process:
         added = process.call("add_many", [f"{CANARY} art", "plain art"], user_id="u")
         process.call("apply_now")
-    for folder in own_store.index_folders():
-        shutil.copytree(folder, folder.with_name(f"{folder.name}.old"))
+    folders = own_store.index_folders()
+    for number, folder in enumerate(folders):
+        shutil.copytree(folder, own_store.folder / f"old-{number}")
     with own_store.other_process() as process:
         process.call("delete", added["results"][0]["id"], user_id="u")
         process.call("apply_now")
     own_store.lose_indexes()
-    for folder in own_store.index_folders():
-        folder.with_name(f"{folder.name}.old").rename(folder)
+    for number, folder in enumerate(folders):
+        (own_store.folder / f"old-{number}").rename(folder)
     with own_store.open() as memory:
         assert seen(memory, CANARY, user_id="u") == {"plain art"}
         memory.apply_now()

@@ -56,6 +56,28 @@ def test_a_word_inside_a_run_of_chinese_is_found(mine: MemoryManage) -> None:
     assert ids(mine.search("蓝色"))[:1] == [wanted]
 
 
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("The sign at the door said: who is it?", "who is it"),
+        ("To be or not to be was her favourite line", "to be or"),
+        ("墙上写着：你是谁", "你是谁"),
+        ("她总是问为什么", "为什么"),
+    ],
+)
+def test_a_question_wholly_of_stop_words_still_finds(
+    mine: MemoryManage, text: str, question: str
+) -> None:
+    """No stop word is indexed, but pairs of them are: before they reach the index and after."""
+    wanted = mine.add(text).id
+    mine.add("green tea, every morning")
+    mine.add("每天早上喝绿茶")
+    assert ids(mine.search(question, mode="keyword")) == [wanted]
+    while not mine.apply_now():
+        pass
+    assert ids(mine.search(question, mode="keyword")) == [wanted]
+
+
 def test_traditional_and_simplified_are_one(mine: MemoryManage) -> None:
     """Who writes 專案會議 and who asks 项目会议 use the same language."""
     wanted = mine.add("後天在臺北開會討論預算").id

@@ -1,13 +1,18 @@
 """Opening and closing: which store, which space, and what a closed memory does."""
 
 import gc
+from typing import TYPE_CHECKING
 
 import pytest
 
 from memory_tool.adapters.hashing_embedder import HashingEmbedder
+from memory_tool.adapters.postgres_server import Role
 from memory_tool.errors import InputError, SettingsError, SpaceMismatch, Unavailable
 from tests.acceptance.asking import ids, texts
 from tests.acceptance.opening import OwnStore
+
+if TYPE_CHECKING:
+    from tests.services.postgres import Server
 
 
 def test_another_embedding_space_is_refused(own_store: OwnStore) -> None:
@@ -32,6 +37,30 @@ def test_the_recorded_space_wins_over_the_default(own_store: OwnStore) -> None:
     with own_store.open(embedder="") as memory:
         assert memory.health().where["embedder"] == "hashing/64"
         assert ids(memory.search("made by hashing", user_id="u", mode="vector")) == [id_]
+
+
+def test_two_databases_may_use_a_folder_in_turn(
+    own_store: OwnStore, request: pytest.FixtureRequest
+) -> None:
+    """Whoever tries another database and comes back finds the vectors where they were."""
+    with own_store.open() as memory:
+        memory.add("of the first", user_id="u")
+        assert memory.apply_now()
+    (folder,) = (own_store.data_dir() / "vectors").iterdir()
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    server: Server = request.getfixturevalue("embedded_postgres")
+    with (
+        server.database() as other,
+        own_store.open(database_url=other.conninfo(Role.APP)) as memory,
+    ):
+        memory.add("of the second", user_id="u")
+        assert memory.apply_now()
+        assert texts(memory.search("second", user_id="u", mode="vector")) == ["of the second"]
+    with own_store.open() as memory:
+        assert memory.apply_now()
+        found = memory.search("first", user_id="u", mode="vector", on_degraded="raise")
+        assert texts(found) == ["of the first"]
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
 def test_an_embedder_may_be_given(own_store: OwnStore) -> None:

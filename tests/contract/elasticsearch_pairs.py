@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from memory_tool.adapters.elasticsearch_connection import Access
-from memory_tool.log_ports import ChangeFigures
-from memory_tool.port_values import NO_POINTER, ChunkCount, Lag, Pointer
+from memory_tool.port_values import NO_POINTER, Pointer
 from memory_tool.ports import KeywordIndex, KeywordView
 from tests.contract.keyword_rows import NotedProgress
 from tests.services.elasticsearch import ElasticsearchServer
@@ -44,24 +42,6 @@ class PointerLog(NotedProgress):
             return False
         self.pointers[pointer.target] = pointer
         return True
-
-
-class AnyCount(ChangeFigures):
-    """Figures that let every index pass: the contract counts by what is found."""
-
-    def count_chunks(
-        self,
-        target: str,
-        kind: Literal["vector", "keyword"],
-        *,
-        clocks: Mapping[int, int],
-    ) -> ChunkCount:
-        """Anything goes."""
-        return ChunkCount(least=0, most=1_000_000)
-
-    def lag(self, target: str) -> Lag:
-        """None."""
-        return Lag(rows=0, seconds=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memory_tool.adapters.faiss_codes import kinds_of
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
 from memory_tool.adapters.faiss_manifest import Block
@@ -17,12 +18,16 @@ class Folder:
     """A data folder of a process that may be started again.
 
     Attributes:
-        graph_above: Namespaces with more rows get a graph.
+        graph_above: Namespaces with more rows get a graph or codes.
+        vector_index: Of which kind.
+        effort: How well graphs are built.
     """
 
     root: Path
     history: VectorHistory = field(default_factory=VectorHistory)
     graph_above: int = 10_000
+    vector_index: str = "auto"
+    effort: int = 200
 
     def index(self, **options: int) -> FaissVectorIndex:
         """A new index."""
@@ -40,7 +45,12 @@ class Folder:
             self.root,
             name=TARGET,
             pointer=lambda: self.history.pointer(TARGET),
-            policy=GraphPolicy(above=self.graph_above, threads=1),
+            policy=GraphPolicy(
+                above=self.graph_above,
+                kinds=kinds_of(self.vector_index),
+                ef_construction=self.effort,
+                threads=1,
+            ),
         )
 
     def newest(self) -> Path:

@@ -10,6 +10,7 @@ from memory_tool.log_ports import IndexTarget
 from memory_tool.port_values import ChangeRow, Patience, TargetBase
 from memory_tool.ports import KeywordIndex
 from memory_tool.query import Candidate
+from memory_tool.text.tokenise import tokenise
 from tests.contract.keyword_rows import (
     NotedProgress,
     apply,
@@ -99,6 +100,21 @@ class KeywordIndexContract:
         assert find(view, "营收") == [1]
         assert find(view, "张先生", bigrams="张先 先生") == [2]
         assert find(view, "营") == []
+
+    @pytest.mark.parametrize("question", ["what is it", "这是什么"])
+    def test_a_question_wholly_of_stop_words_still_finds(
+        self, pair: KeywordPair, question: str
+    ) -> None:
+        """Its words are in no index, the pairs of them are: what holds those comes first."""
+        texts = ("He asked what is it and left", "他问这是什么", "green tea", "绿茶很好")
+        asked = tokenise(question)
+        assert asked.words == ()
+        for number, text in enumerate(texts):
+            tokens = tokenise(text)
+            part = chunk(" ".join(tokens.words), " ".join(tokens.bigrams))
+            apply(pair.target, row(number, part), clock=number + 1)
+        found = find(pair.index.view(), bigrams=" ".join(asked.bigrams))
+        assert found == [0 if question.isascii() else 1]
 
     @pytest.mark.parametrize("token", TOKENS)
     def test_characters_of_query_languages_are_ordinary(

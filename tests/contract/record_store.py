@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from memory_tool.errors import IdempotencyConflict, TooManyNamespaces
-from memory_tool.model import NewMemory, OnDuplicate, Patch, State, Status
+from memory_tool.model import EmbeddingSpace, NewMemory, OnDuplicate, Patch, State, Status
 from memory_tool.port_values import Commit, Existing, Lookup, Opening, WritePlan
 from memory_tool.query import EVERYTHING
 from memory_tool.scope import Namespace, Scope
@@ -30,6 +30,20 @@ class RecordStoreContract:
     def truth(self) -> Truth:
         """An empty truth."""
         raise NotImplementedError
+
+    # ── Vectors of one space ──
+
+    def test_vectors_of_another_space_are_not_stored(self, truth: Truth) -> None:
+        """A writer that has not heard of a change of model must not mix two of them."""
+        space = truth.spaces.record_space(EmbeddingSpace(model="m", dimension=8))
+        for name, text in ((space.name, "right"), ("other/8", "late"), (None, "unnamed")):
+            truth.store.commit(replace(commit_of([put(text)]), space=name))
+        with truth.seen() as snapshot:
+            stored = {one.memory_id for one in present(snapshot.vectors(None, 10)).references}
+            rows = snapshot.rows(truth.keys(*stored)).values()
+            assert snapshot.space == 1
+        assert {row.memory.content for row in rows} == {"right", "unnamed"}
+        assert truth.store.view(Scope.of(ANNA), ()).space == 1
 
     # ── Numbers, locks and idempotency ──
 

@@ -10,7 +10,7 @@ from memory_tool.adapters.elasticsearch_keyword_index import ElasticsearchKeywor
 from memory_tool.adapters.elasticsearch_layout import KeywordLayout
 from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
 from memory_tool.port_values import ChangeRow, Patience, TargetBase
-from tests.contract.elasticsearch_pairs import AnyCount, PointedKeywordIndex, PointerLog, access_of
+from tests.contract.elasticsearch_pairs import PointedKeywordIndex, PointerLog, access_of
 from tests.contract.keyword_index import KeywordIndexContract, KeywordPair
 from tests.contract.keyword_rows import STORE, NotedProgress, apply, batch, chunk, find, gone, row
 from tests.services.elasticsearch import ElasticsearchServer
@@ -36,9 +36,7 @@ class TestElasticsearchKeywordIndex(KeywordIndexContract):
         )
         log, layout = PointerLog(), KeywordLayout(tokeniser=1)
         index = ElasticsearchKeywordIndex(generations, target=TARGET, store=STORE, layout=layout)
-        target = ElasticsearchTarget(
-            generations, name=TARGET, layout=layout, log=log, figures=AnyCount()
-        )
+        target = ElasticsearchTarget(generations, name=TARGET, layout=layout, log=log)
         yield KeywordPair(index=PointedKeywordIndex(index=index, log=log), target=target)
         connection.close()
 

@@ -13,7 +13,7 @@ from memory_tool.adapters.elasticsearch_vector_index import ElasticsearchVectorI
 from memory_tool.errors import Unavailable
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import ChangeRow, ForeignHistory, Patience, TargetBase
-from tests.contract.elasticsearch_pairs import AnyCount, access_of
+from tests.contract.elasticsearch_pairs import access_of
 from tests.contract.vector_history import (
     STORE,
     TARGET,
@@ -48,9 +48,7 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         index = ElasticsearchVectorIndex(
             generations, target=TARGET, store=STORE, space=lambda: history.space
         )
-        target = ElasticsearchTarget(
-            generations, name=TARGET, layout=VectorLayout(), log=history, figures=AnyCount()
-        )
+        target = ElasticsearchTarget(generations, name=TARGET, layout=VectorLayout(), log=history)
         yield VectorPair(index=index, target=target, history=history)
         connection.close()
 
@@ -100,7 +98,9 @@ class TestElasticsearchVectorIndex(VectorIndexContract, VectorTargetContract):
         assert pair.history.published(TARGET) == before
         assert len(pair.index.view(before).search(axis(0, 16), [1], depth=9)) == 1
         pair.history.refusing = False
-        assert pair.target.base() == TargetBase(mark=batch.mark, clocks={1: 1})
+        assert pair.target.base() == TargetBase(mark=before.mark, clocks={1: 1})
+        pair.target.reset()
+        pair.fold()
         assert pair.history.published(TARGET).generation > before.generation
 
     def test_a_view_keeps_seeing_what_it_says_it_sees(self, pair: VectorPair) -> None:

@@ -29,3 +29,16 @@ class TestGraphVectorIndex(VectorIndexContract, VectorTargetContract):
         """Over a folder that is not there yet."""
         with Folder(root=tmp_path / "vectors", history=history, graph_above=0).pair() as pair:
             yield pair
+
+
+class TestCodedVectorIndex(VectorIndexContract):
+    """Codes from two rows on, of the kind that needs fewest; `test_faiss_codes` has the others."""
+
+    @pytest.fixture
+    def pair(self, history: VectorHistory, tmp_path: Path) -> Iterator[VectorPair]:
+        """Over a folder that is not there yet."""
+        folder = Folder(
+            root=tmp_path / "vectors", history=history, graph_above=0, vector_index="rabitq"
+        )
+        with folder.pair() as pair:
+            yield pair

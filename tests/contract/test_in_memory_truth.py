@@ -2,11 +2,13 @@
 
 import pytest
 
+from memory_tool.adapters.in_memory_generations import InMemoryGenerations
 from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Unavailable
 from memory_tool.port_values import ForeignHistory, TargetBase
 from memory_tool.scope import Scope
 from tests.contract.change_log import ChangeLogContract
+from tests.contract.generation_catalogue import Catalogued, GenerationCatalogueContract
 from tests.contract.record_reader import RecordReaderContract, SpaceRegistryContract
 from tests.contract.record_snapshot import SnapshotContract
 from tests.contract.record_store import RecordStoreContract
@@ -41,6 +43,20 @@ class TestInMemorySpaceRegistry(InMemory, SpaceRegistryContract):
 
 class TestInMemoryChangeLog(InMemory, ChangeLogContract):
     """What appliers read."""
+
+
+class TestInMemoryGenerations(GenerationCatalogueContract):
+    """Builds of indexes."""
+
+    @pytest.fixture
+    def catalogued(self) -> Catalogued:
+        """Empty."""
+        store = InMemoryStore()
+        return Catalogued(
+            truth=in_memory_truth(store),
+            catalogue=InMemoryGenerations(store),
+            letters=lambda target: len(store.state.letters.get(target, {})),
+        )
 
 
 def test_a_restored_store_is_another_history() -> None:

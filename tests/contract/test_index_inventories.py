@@ -19,7 +19,7 @@ from memory_tool.adapters.tantivy_folder import TantivyFolder
 from memory_tool.adapters.tantivy_inventory import TantivyInventory
 from memory_tool.adapters.tantivy_target import TantivyTarget
 from memory_tool.inventory_ports import IndexInventory
-from tests.contract.elasticsearch_pairs import AnyCount, PointerLog, access_of
+from tests.contract.elasticsearch_pairs import PointerLog, access_of
 from tests.contract.index_inventory import TARGET, IndexInventoryContract, Inspected
 from tests.contract.truth import present
 from tests.services.elasticsearch import ElasticsearchServer
@@ -87,9 +87,7 @@ class OnElasticsearch(IndexInventoryContract):
         connection = ElasticsearchConnection(access_of(elasticsearch))
         generations = Generations(connection, family=index_prefix, copies=Copies(replicas=0))
         log = PointerLog()
-        target = ElasticsearchTarget(
-            generations, name=TARGET, layout=self.layout, log=log, figures=AnyCount()
-        )
+        target = ElasticsearchTarget(generations, name=TARGET, layout=self.layout, log=log)
 
         def look() -> AbstractContextManager[IndexInventory]:
             index = present(log.pointer(TARGET)).locator

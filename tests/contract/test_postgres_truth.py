@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from memory_tool.adapters.postgres_generations import PostgresGenerations
+from memory_tool.adapters.postgres_server import Role
 from tests.contract.change_log import ChangeLogContract
+from tests.contract.generation_catalogue import Catalogued, GenerationCatalogueContract
 from tests.contract.record_reader import RecordReaderContract, SpaceRegistryContract
 from tests.contract.record_snapshot import SnapshotContract
 from tests.contract.record_store import RecordStoreContract
@@ -40,3 +43,20 @@ class TestPostgresSpaceRegistry(InPostgres, SpaceRegistryContract):
 
 class TestPostgresChangeLog(InPostgres, ChangeLogContract):
     """What appliers read."""
+
+
+class TestPostgresGenerations(InPostgres, GenerationCatalogueContract):
+    """Builds of indexes."""
+
+    @pytest.fixture
+    def catalogued(self, truth: Truth, database: Database) -> Iterator[Catalogued]:
+        """Empty."""
+
+        def letters(target: str) -> int:
+            with database.connection(Role.WORKER) as connection:
+                query = "SELECT count(*) FROM threefold.dead_letter WHERE target = %s"
+                row = connection.execute(query, [target]).fetchone()
+            return int(str(row[0])) if row else 0
+
+        with database.pool(Role.WORKER) as pool:
+            yield Catalogued(truth=truth, catalogue=PostgresGenerations(pool), letters=letters)

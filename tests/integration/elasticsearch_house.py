@@ -6,10 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
+from memory_tool.adapters.elasticsearch_renewal import ElasticsearchRenewal
+from memory_tool.adapters.elasticsearch_target import ElasticsearchTarget
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
+from memory_tool.adapters.postgres_generations import PostgresGenerations
+from memory_tool.adapters.postgres_inventory import PostgresInventory
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import KeywordQuery, Pointer
 from memory_tool.ports import KeywordView, VectorView
@@ -30,16 +35,28 @@ class House:
     truth: Truth
     indexes: ElasticsearchIndexes
     figures: PostgresChangeFigures
+    catalogue: PostgresGenerations
+    inventory: PostgresInventory
     log: PostgresChangeLog
     database: Database
 
     def applier(self) -> Applier:
         """An applier such as another process would have: it remembers nothing."""
-        targets = [
-            self.indexes.target(kind, log=self.log, figures=self.figures)
-            for kind in ("keyword", "vector")
-        ]
-        return Applier(self.log, targets)
+        targets = [self.target(kind) for kind in ("keyword", "vector")]
+        renewals = [self.renewal(target) for target in targets]
+        return Applier(
+            self.log,
+            targets,
+            renewals=Renewals(renewals, catalogue=self.catalogue, truth=self.inventory),
+        )
+
+    def target(self, kind: Literal["keyword", "vector"] = "keyword") -> ElasticsearchTarget:
+        """One target alone."""
+        return self.indexes.target(kind, log=self.log)
+
+    def renewal(self, target: ElasticsearchTarget) -> ElasticsearchRenewal:
+        """How it is built anew."""
+        return ElasticsearchRenewal(target, log=self.log, catalogue=self.catalogue)
 
     def apply(self) -> None:
         """Bring both indexes up to date."""
@@ -100,6 +117,8 @@ def house_at(
             truth=truth,
             indexes=indexes,
             figures=PostgresChangeFigures(pool),
+            catalogue=PostgresGenerations(pool),
+            inventory=PostgresInventory(pool),
             log=log,
             database=database,
         )

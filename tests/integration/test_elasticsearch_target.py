@@ -9,10 +9,12 @@ import pytest
 from memory_tool.adapters.elasticsearch_bulk import write_documents
 from memory_tool.adapters.elasticsearch_connection import Access, ElasticsearchConnection
 from memory_tool.adapters.elasticsearch_layout import Document, KeywordLayout, documents
+from memory_tool.adapters.postgres_server import Role
 from memory_tool.errors import Corrupt, InputError, SettingsError, ThreefoldError, Unavailable
 from memory_tool.model import Patch
 from memory_tool.port_values import NO_POINTER, ChangeRow, KeywordQuery
 from memory_tool.write_changes import Remove, Revise
+from tests.contract.truth import present
 from tests.factories import chunk_of, new_id, unit_vector
 from tests.integration.elasticsearch_house import House, house_at
 from tests.services.elasticsearch import ElasticsearchServer
@@ -331,9 +333,14 @@ def test_the_generation_before_goes_when_it_is_no_longer_needed(house: House) ->
     generations = house.indexes.keyword_index().generations
     read = generations.named(house.pointer().locator)
     assert read is not None
-    generations.remove_older(read, hours=1.0)
+    renewal = house.renewal(house.target())
+    renewal.keep()
     assert len(generations.all()) == 2
-    generations.remove_older(read, hours=0.0)
+    with house.database.connection(Role.WORKER) as connection:
+        connection.execute(
+            "UPDATE threefold.index_generation SET left_at = left_at - interval '40 hours'"
+        )
+    renewal.keep()
     assert generations.all() == [read]
     assert len(house.found("tea")) == 1
 
@@ -364,19 +371,25 @@ def test_a_batch_tells_only_what_its_own_settings_made(
         assert len(house.found("tea")) == 1
 
 
-def test_an_index_with_too_few_chunks_is_not_read(house: House) -> None:
-    """No index replaces another unverified."""
+def test_an_index_that_lacks_a_chunk_is_not_read(house: House) -> None:
+    """No index replaces another unverified: it is compared with the truth, item by item."""
     house.truth.add("green tea", "black tea")
     house.apply()
     before = house.pointer()
-    target = house.indexes.target("keyword", log=house.log, figures=house.figures)
-    target.reset()
-    base = target.base()
-    with house.log.changes(target.name, "keyword", base=base, limit=100) as batch:
-        rows = list(batch.rows)
-        with pytest.raises(Corrupt, match="holds 1 chunks, not 2 to 2"):
-            target.apply(replace(batch, rows=iter(rows[:1])), house.log)
+    renewal = house.renewal(house.target())
+    renewal.begin()
+    successor = present(renewal.successor())
+    base = successor.base()
+    with house.log.changes(successor.name, "keyword", base=base, limit=100) as batch:
+        successor.apply(replace(batch, rows=iter(list(batch.rows)[:1])), house.log)
+    applier = house.applier()
+    applier.renew(before.target, "a test")
+    with pytest.raises(Corrupt, match="differs from the truth"):
+        applier.run(force=True)
     assert house.pointer() == before
+    applier.run(force=True)
+    assert house.pointer().generation > before.generation
+    assert len(house.found("tea")) == 2
 
 
 def test_an_address_that_is_none_is_a_clear_error() -> None:

@@ -183,8 +183,8 @@ def test_a_pointer_to_another_history_is_refused(folder: Folder) -> None:
 def test_a_format_of_the_future_is_refused(folder: Folder) -> None:
     """An older program must not guess what a newer one wrote."""
     path = folder.newest() / "manifest.json"
-    newer = path.read_bytes().replace(b'"format":1', b'"format":2')
-    for raw, reason in ((newer, "format 2"), (b"[]", "understood"), (b"{", "understood")):
+    newer = path.read_bytes().replace(b'"format":2', b'"format":3')
+    for raw, reason in ((newer, "format 3"), (b"[]", "understood"), (b"{", "understood")):
         path.write_bytes(raw)
         pointer = replace(folder.history.published(TARGET), locator=hashlib.sha256(raw).hexdigest())
         with pytest.raises(Corrupt, match=reason):

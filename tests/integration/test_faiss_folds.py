@@ -9,10 +9,12 @@ import faiss
 import numpy as np
 import pytest
 
+from memory_tool.adapters.faiss_codes import KINDS
+from memory_tool.adapters.faiss_codes_recall import Sample, measured_recall
 from memory_tool.adapters.faiss_generation import BlockCache
-from memory_tool.adapters.faiss_graph import GraphPolicy, build_graph, measured_recall
+from memory_tool.adapters.faiss_graph import GraphPolicy, build_graph
 from memory_tool.adapters.faiss_manifest import Block, GraphNote
-from memory_tool.adapters.faiss_merge import Changes, plan_block
+from memory_tool.adapters.faiss_merge import Changes, GraphRule, plan_block
 from memory_tool.adapters.faiss_rows import Ids, RowTable
 from memory_tool.adapters.faiss_vectors import decoded
 from memory_tool.model import Vector
@@ -131,7 +133,7 @@ def test_a_graph_of_too_many_runs_is_built_anew(runs: int, work: str) -> None:
         versions=np.arange(2 * runs),
         dead=np.zeros(2 * runs, np.bool_),
     )
-    graph = GraphNote(file="graph-0.faiss", ef=64, recall=1.0)
+    graph = GraphNote(file="graph-0.faiss", kind="hnsw32,sq8", width=64, recall=1.0)
     held = Block(ns_id=1, clock=9, start=0, runs=(2,) * runs, graph=graph)
     changes = Changes(
         ids=Ids.of([memory_id(-1)]),
@@ -140,7 +142,8 @@ def test_a_graph_of_too_many_runs_is_built_anew(runs: int, work: str) -> None:
         memories=np.array([0]),
         ordinals=np.zeros(1, np.uint16),
     )
-    plan = plan_block(rows, held, changes=changes, graph_above=0)
+    rule = GraphRule(above=0, kinds=frozenset({"hnsw32,sq8"}))
+    plan = plan_block(rows, held, changes=changes, rule=rule)
     assert plan.work == work
     assert plan.block.rows == 2 * runs + 1
 
@@ -236,12 +239,12 @@ def test_the_cache_forgets_what_was_used_longest_ago() -> None:
 def test_a_poor_graph_is_searched_wider() -> None:
     """The width is chosen by what was measured: poor graphs cost time, not recall."""
     halves = units(2000, 64).astype(np.float16)
-    alive = np.zeros(2000, np.bool_)
+    kind = KINDS["hnsw32,sq8"]
+    sample = Sample.of(halves, dead=np.zeros(2000, np.bool_))
+    policies = (GraphPolicy(ef_construction=effort, threads=1) for effort in (200, 16))
     good, poor = (
-        measured_recall(
-            build_graph(halves, GraphPolicy(ef_construction=effort, threads=1)), halves, dead=alive
-        )
-        for effort in (200, 16)
+        measured_recall(build_graph(halves, kind, policy=policy), kind, sample=sample)
+        for policy in policies
     )
     assert (good[0], poor[0]) == (64, 128)
     assert min(good[1], poor[1]) >= 0.98

@@ -23,7 +23,7 @@ from memory_tool.ports import KeywordView
 from memory_tool.query import Candidate
 from memory_tool.text.tokenise import tokenise
 from scripts.evaluation.sets import is_there, read_set
-from tests.contract.elasticsearch_pairs import AnyCount, PointerLog, access_of
+from tests.contract.elasticsearch_pairs import PointerLog, access_of
 from tests.contract.keyword_rows import STORE, NotedProgress, batch, chunk, row
 from tests.integration.keyword_corpus import CHINESE, ENGLISH, TAGS, questions, sentences
 from tests.services.elasticsearch import ElasticsearchServer
@@ -75,9 +75,7 @@ def with_elasticsearch(
     generations = Generations(connection, family=f"{prefix}-keyword", copies=Copies(replicas=0))
     layout = KeywordLayout(tokeniser=1, parameters=FieldParameters.parsed(parameters))
     log = PointerLog()
-    target = ElasticsearchTarget(
-        generations, name="elasticsearch", layout=layout, log=log, figures=AnyCount()
-    )
+    target = ElasticsearchTarget(generations, name="elasticsearch", layout=layout, log=log)
     target.apply(batch(rows, {1: 1}, mark="a", base_mark=None), log)
     index = ElasticsearchKeywordIndex(
         generations, target="elasticsearch", store=STORE, layout=layout

@@ -20,6 +20,7 @@ from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import MemoryId
 from memory_tool.port_values import (
+    NO_POINTER,
     ChangeBatch,
     ChangeRow,
     ChunkTokens,
@@ -186,17 +187,23 @@ class SimulatedKeywordTarget(IndexTarget):
     """See :class:`memory_tool.log_ports.IndexTarget`; ``between`` comes between two requests."""
 
     def __init__(
-        self, server: SimulatedServer, *, log: ChangeLog, between: Callable[[], None]
+        self,
+        server: SimulatedServer,
+        *,
+        log: ChangeLog,
+        between: Callable[[], None],
+        name: str = NAME,
     ) -> None:
-        self._server = server
+        self.server = server
+        self.between = between
         self._log = log
-        self._between = between
+        self._name = name
         self._anew = False
 
     @property
     def name(self) -> str:
         """See :attr:`memory_tool.log_ports.IndexTarget.name`."""
-        return NAME
+        return self._name
 
     @property
     def kind(self) -> Literal["keyword"]:
@@ -210,11 +217,10 @@ class SimulatedKeywordTarget(IndexTarget):
 
     def base(self) -> TargetBase:
         """See :meth:`memory_tool.log_ports.IndexTarget.base`."""
-        name = None if self._anew else self._writable()
-        if name is None:
+        index = None if self._anew else self.written()
+        if index is None:
             return TargetBase(mark=None, clocks={})
-        written = self._checked(name)
-        self._publish_if_caught_up(name, written)
+        written = self.checked(index)
         return TargetBase(mark=written.mark, clocks=written.clocks)
 
     def reset(self) -> None:
@@ -227,60 +233,59 @@ class SimulatedKeywordTarget(IndexTarget):
     def apply(self, batch: ChangeBatch, log: ChangeLog) -> None:
         """See :meth:`memory_tool.log_ports.IndexTarget.apply`."""
         name = self._begun(batch)
-        index = self._server.indexes[name]
+        index = self.server.indexes[name]
         writes = index.written.writes
         for row in batch.rows:
             self._send(name, row)
-        self._between()
-        self._server.show(index, documents=True)
-        self._between()
-        if self._server.indexes.get(name) is not index or index.written.writes != writes:
+        self.between()
+        self.server.show(index, documents=True)
+        self.between()
+        if self.server.indexes.get(name) is not index or index.written.writes != writes:
             message = "another process writes this index"
             raise Unavailable(message, store=NAME)
         index.written = replace(index.written, clocks={**index.written.clocks, **batch.clocks})
         self._anew = False
-        self._between()
-        self._server.show(index, documents=False)
-        self._publish_if_caught_up(name, index.written)
-        log.note_progress(NAME, batch.clocks)
+        self.between()
+        self.server.show(index, documents=False)
+        self.applied(name, index.written)
+        log.note_progress(self._name, batch.clocks)
 
     def _send(self, name: str, row: ChangeRow) -> None:
         try:
-            self._between()
+            self.between()
         except BaseException:
             # The request was on its way when its sender died.
-            self._server.late.append(lambda: _quietly(self._server, name, row=row))
+            self.server.late.append(lambda: _quietly(self.server, name, row=row))
             raise
-        self._server.write(name, row)
+        self.server.write(name, row)
 
     def _begun(self, batch: ChangeBatch) -> str:
-        name = None if self._anew else self._writable()
+        name = None if self._anew else self.written()
         if batch.base_mark is None or name is None:
             if batch.base_mark is not None:
                 message = "the index that the batch builds upon is gone"
                 raise ForeignHistory(message)
-            name = f"{self._generation() + 1:06d}-{self._server.rng.random()}"
-            self._server.indexes[name] = Index()
-        index = self._server.indexes[name]
+            name = f"{self._generation() + 1:06d}-{self.server.rng.random()}"
+            self.server.indexes[name] = Index()
+        index = self.server.indexes[name]
+        if not index.written.open:
+            message = "the alias is gone"
+            raise Corrupt(message)
         if index.written.mark not in (batch.base_mark, batch.mark):
             message = "the index moved on since the batch was read"
             raise Unavailable(message, store=NAME)
-        stamped = replace(index.written, mark=batch.mark, writes=index.written.writes + 1)
-        index.written = stamped
-        self._server.show(index, documents=False)
+        index.written = replace(index.written, mark=batch.mark, writes=index.written.writes + 1)
+        self.server.show(index, documents=False)
         return name
 
-    def _writable(self) -> str | None:
+    def written(self) -> str | None:
+        """The index that a batch goes to: the one that is read."""
         pointer = self._log.pointer(NAME)
-        read = pointer.locator if pointer else ""
-        for name in sorted(self._server.indexes, reverse=True):
-            mark = self._server.indexes[name].written.mark
-            if name > read and mark is not None and self._log.knows(NAME, mark):
-                return name
-        return read or None
+        return pointer.locator if pointer else None
 
-    def _checked(self, name: str) -> Written:
-        index = self._server.indexes.get(name)
+    def checked(self, name: str) -> Written:
+        """What was written to an index that is the one it was."""
+        index = self.server.indexes.get(name)
         if index is None or index.written.lineage != index.made:
             message = "the index is missing or was restored"
             raise Corrupt(message)
@@ -289,29 +294,29 @@ class SimulatedKeywordTarget(IndexTarget):
     def _generation(self) -> int:
         pointer = self._log.pointer(NAME)
         return max(
-            [pointer.generation if pointer else 0, *(int(n[:6]) for n in self._server.indexes)]
+            [pointer.generation if pointer else 0, *(int(n[:6]) for n in self.server.indexes)]
         )
 
-    def _publish_if_caught_up(self, name: str, written: Written) -> None:
+    def applied(self, name: str, written: Written) -> None:
+        """What was made from nothing is read from now on."""
         pointer = self._log.pointer(NAME)
-        if (pointer and pointer.locator == name) or written.mark is None:
-            return
-        if self._log.pending(written.clocks) > 1:
-            return
-        switched = self._log.publish(
-            Pointer(target=NAME, generation=int(name[:6]), locator=name, mark=written.mark),
-            base_mark=pointer.mark if pointer else None,
-        )
-        if not switched:
-            raise ForeignHistory
-        self._retire(name, pointer.locator if pointer else "")
+        if pointer is None or pointer.locator != name:
+            publish(self._log, name, written=written)
 
-    def _retire(self, kept: str, before: str) -> None:
-        for name in [name for name in self._server.indexes if name < kept]:
-            index = self._server.indexes[name]
-            index.written = replace(index.written, open=False)
-            if name != before:
-                del self._server.indexes[name]
+
+def publish(log: ChangeLog, name: str, *, written: Written) -> Pointer:
+    """Make an index the one that is read.
+
+    Raises:
+        Unavailable: Somebody else was faster.
+    """
+    pointer = log.pointer(NAME)
+    mark = written.mark or ""
+    new = Pointer(target=NAME, generation=int(name[:6]), locator=name, mark=mark)
+    if not log.publish(new, base_mark=pointer.mark if pointer else NO_POINTER):
+        message = "somebody else published meanwhile"
+        raise Unavailable(message, store=NAME)
+    return new
 
 
 def _quietly(server: SimulatedServer, name: str, *, row: ChangeRow) -> None:

@@ -4,16 +4,18 @@ The write path, the read path and the appliers are the real ones; the stores are
 adapters, which can be set back to any earlier moment.
 """
 
+import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from memory_tool.adapters.hashing_embedder import HashingEmbedder
 from memory_tool.adapters.in_memory_change_log import InMemoryChangeLog
+from memory_tool.adapters.in_memory_generations import InMemoryGenerations
+from memory_tool.adapters.in_memory_inventory import InMemoryInventory
 from memory_tool.adapters.in_memory_keyword_index import (
     InMemoryKeywordFolder,
     InMemoryKeywordIndex,
@@ -28,9 +30,10 @@ from memory_tool.adapters.in_memory_vector_index import (
 )
 from memory_tool.arm_calls import ArmCalls
 from memory_tool.breaker import Breaker
-from memory_tool.errors import Unavailable
+from memory_tool.errors import Corrupt, NotFound, Unavailable, WriteConflict
 from memory_tool.index_jobs.applier import Applier
 from memory_tool.index_jobs.numbered import commit_changes
+from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.metrics import Metrics
 from memory_tool.model import MemoryId, NewMemory, Patch, StoredRow, Tier
@@ -43,7 +46,9 @@ from memory_tool.scope import Namespace, Scope
 from memory_tool.write_changes import Move
 from memory_tool.write_path import WritePath, WriteRules
 from tests.property.simulated_faults import NO_WAIT, Crash, FaultyLog, FaultyStore
+from tests.property.simulated_renewal import SimulatedRenewal
 from tests.property.simulated_server import (
+    NAME,
     SimulatedKeywordIndex,
     SimulatedKeywordTarget,
     SimulatedServer,
@@ -77,6 +82,7 @@ class Folder:
     keyword_index: KeywordIndex
     targets: tuple[IndexTarget, ...]
     distrusted: dict[str, str] = field(default_factory=dict)
+    renewed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +277,7 @@ class World:
             others = [tier for tier in (Tier.HOT, Tier.WARM) if tier is not row.memory.tier]
             move = Move(memory_id=row.memory.id, tier=self.rng.choice(others), nseq=row.nseq)
             # A job that fails is tried again later, whether it was written or not.
-            with suppress(Unavailable):
+            with contextlib.suppress(Unavailable):
                 commit_changes(process.store, row.memory.namespace, changes=[move])
 
     def _any_row(self) -> StoredRow | None:
@@ -285,7 +291,10 @@ class World:
         if faults:
             targets = tuple(self.rng.sample(targets, self.rng.randint(1, 2)))
             self._applying.append(folder)
-        applier = Applier(log, targets)
+        applier = Applier(log, targets, renewals=self._renewals(targets, log=log))
+        if folder.renewed:
+            folder.renewed = False
+            applier.renew(NAME, "asked for")
         for target, reason in folder.distrusted.items():
             applier.distrust(target, reason)
         try:
@@ -297,6 +306,22 @@ class World:
             if faults:
                 self._applying.remove(folder)
         folder.distrusted.clear()
+
+    def _renewals(self, targets: Sequence[IndexTarget], *, log: ChangeLog) -> Renewals:
+        """The index on the server is built beside the one that is read, and compared."""
+        catalogue = InMemoryGenerations(self.truth)
+        found = [
+            SimulatedRenewal(target, log=log, catalogue=catalogue)
+            for target in targets
+            if isinstance(target, SimulatedKeywordTarget)
+        ]
+        return Renewals(found, catalogue=catalogue, truth=InMemoryInventory(self.truth))
+
+    def go_back(self, folder: Folder) -> None:
+        """The index on the server is the one that was read before, if there is one."""
+        renewals = self._renewals(folder.targets, log=self.log)
+        with contextlib.suppress(NotFound, WriteConflict, Corrupt):
+            renewals.go_back(way="daily")
 
     def search(
         self, process: Process, text: str, *arms: Arm, scope: Namespace

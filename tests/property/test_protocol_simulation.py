@@ -44,6 +44,8 @@ class History:
             self.restart: 5,
             self.wait: 5,
         }
+        if self.world.server is not None:
+            steps |= {self.renew: 4, self.go_back: 2}
         for _ in range(STEPS):
             step = self.world.rng.choices(list(steps), list(steps.values()))[0]
             step()
@@ -131,6 +133,14 @@ class History:
     def restart(self) -> None:
         """A process forgets what it remembered."""
         self.world.restart(self.world.rng.choice(self.world.processes))
+
+    def renew(self) -> None:
+        """A full build is asked for; it is begun with the next batch."""
+        self.world.rng.choice(self.world.folders).renewed = True
+
+    def go_back(self) -> None:
+        """Somebody does not trust what was switched to."""
+        self.world.go_back(self.world.folders[0])
 
     def wait(self) -> None:
         """Time passes; some memories expire."""

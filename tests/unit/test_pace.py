@@ -1,6 +1,6 @@
 """A job waits for the indexes between its writes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 
@@ -8,7 +8,7 @@ from memory_tool.errors import Unavailable
 from memory_tool.index_jobs import pace as module
 from memory_tool.index_jobs.pace import LOOK_EVERY, Pace
 from memory_tool.log_ports import ChangeFigures
-from memory_tool.port_values import ChunkCount, Lag
+from memory_tool.port_values import Lag
 
 
 class Behind(ChangeFigures):
@@ -20,10 +20,6 @@ class Behind(ChangeFigures):
     def lag(self, target: str) -> Lag:
         """See :meth:`memory_tool.log_ports.ChangeFigures.lag`."""
         return Lag(rows=self.rows[target], seconds=1.0)
-
-    def count_chunks(self, target: str, kind: str, *, clocks: Mapping[int, int]) -> ChunkCount:
-        """Nobody asks."""
-        return ChunkCount(least=0, most=0)
 
     def catch_up(self) -> None:
         """All rows are applied."""

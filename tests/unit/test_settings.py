@@ -42,6 +42,30 @@ def test_what_others_put_into_the_environment_is_ignored(name: str) -> None:
     assert load_settings(environment={name: "x"}) == Settings()
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"vector_index": "hnsw64"}, "one of auto; hnsw; ivf; compressed;.* not 'hnsw64'"),
+        ({"vector_index": "pq", "hnsw_min_rows": 5000}, "9,984 vectors at least: .*not 5,000"),
+        (
+            {
+                "vector_index": "ivf",
+                "vector_backend": "elasticsearch",
+                "elasticsearch_url": "http://node",
+            },
+            "vector_backend is elasticsearch",
+        ),
+    ],
+)
+def test_a_kind_of_index_that_can_not_be_built_is_refused(
+    values: dict[str, object], said: str
+) -> None:
+    """At the start, with what would do, instead of at the first fold."""
+    with pytest.raises(SettingsError, match=said):
+        load_settings(values, environment={})
+    load_settings({"vector_index": "pq"}, environment={})
+
+
 def test_an_unknown_argument_is_an_error() -> None:
     """The same rule for code as for variables."""
     with pytest.raises(SettingsError, match="data_dir"):

@@ -58,8 +58,11 @@ WHERE (SELECT k.mark FROM threefold.index_mark k
        WHERE k.target = used.target AND k.mark = used.mark) IS NULL
 
 -- name: clocks
--- The clocks of the transaction's namespaces, and how many memories of each are warm or cold.
-SELECT ns_id, nseq, lowered FROM threefold.ns_clock WHERE ns_id = ANY (%(ns_ids)s::bigint[])
+-- The active space, beside the clocks of the transaction's namespaces and how many memories of each
+-- are warm or cold.
+SELECT s.space_id, c.ns_id, c.nseq, c.lowered
+FROM (SELECT (SELECT s.space_id FROM threefold.embedding_space s WHERE s.state = 'active')) s (space_id)
+LEFT JOIN threefold.ns_clock c ON c.ns_id = ANY (%(ns_ids)s::bigint[])
 
 -- name: overlay
 -- Rows above a number in each namespace, with their chunks, in order; none when there are too many.
@@ -258,6 +261,8 @@ WHERE k.target = %(target)s AND k.made_at < now() - interval '6 hours'
                ORDER BY l.seq DESC OFFSET 1000 LIMIT 1)
   AND NOT EXISTS (
       SELECT FROM threefold.index_target t WHERE t.target = k.target AND t.mark = k.mark)
+  AND NOT EXISTS (
+      SELECT FROM threefold.index_generation g WHERE g.target = k.target AND g.mark = k.mark)
 
 -- name: changed_rows
 -- Rows whose own number lies above one and up to another in each namespace, with their chunks. Not
@@ -414,6 +419,8 @@ WITH gone AS (
     DELETE FROM threefold.index_progress p USING gone WHERE p.target = gone.target
 ), letters AS (
     DELETE FROM threefold.dead_letter d USING gone WHERE d.target = gone.target
+), generations AS (
+    DELETE FROM threefold.index_generation g USING gone WHERE g.target = gone.target
 )
 SELECT target FROM gone ORDER BY target
 
@@ -454,26 +461,6 @@ VALUES (%(target)s, %(ns_id)s, %(id)s, %(version)s, %(reason)s)
 ON CONFLICT (ns_id, memory_id, target) DO UPDATE SET
     version = excluded.version, reason = excluded.reason, at = now()
 WHERE d.version <= excluded.version
-
--- name: count_chunks
--- How many chunks a target at these clocks has to hold, how many it may hold of rows that changed
--- since, and how many of them it can't take.
-WITH standing AS (
-    SELECT c.ns_id, coalesce(s.applied, 0) AS applied
-    FROM threefold.ns_clock c
-    LEFT JOIN unnest(%(ns_ids)s::bigint[], %(applied)s::bigint[]) AS s (ns_id, applied) USING (ns_id)
-), letters AS (
-    SELECT d.ns_id, d.memory_id FROM threefold.dead_letter d WHERE d.target = %(target)s
-)
-SELECT
-    (SELECT count(*) FROM standing s
-     JOIN threefold.memory m ON m.ns_id = s.ns_id
-     JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
-     WHERE {row_held} AND m.{number} <= s.applied AND {chunk_held}),
-    (SELECT coalesce(sum(m.chunk_high), 0) FROM standing s
-     JOIN threefold.memory m ON m.ns_id = s.ns_id WHERE m.{number} > s.applied),
-    (SELECT coalesce(sum(m.chunk_high), 0) FROM letters d
-     JOIN threefold.memory m ON m.ns_id = d.ns_id AND m.id = d.memory_id)
 
 -- name: lag
 -- How many numbers a target has not applied, and how many seconds ago the oldest was given out.

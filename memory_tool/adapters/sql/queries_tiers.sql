@@ -123,8 +123,9 @@ WHERE m.ns_id = %(ns_id)s AND m.id = p.id AND m.archive ->> 'file' = %(name)s
 UPDATE threefold.archive_file SET gone_since = now() WHERE name = %(name)s
 
 -- name: gone_archive_files
--- Files that no reader can be at any more: none takes as long.
-SELECT name FROM threefold.archive_file WHERE gone_since < now() - interval '10 minutes'
+-- Files that were switched from so many seconds ago.
+SELECT name FROM threefold.archive_file
+WHERE gone_since <= clock_timestamp() - make_interval(secs => %(seconds)s)
 
 -- name: forget_archive_file
 -- The file was removed.

@@ -1,0 +1,66 @@
+"""The erase ledger as a file of JSON Lines, on storage that no restore takes back."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from memory_tool.erase_ledger import encoded_line, parsed_lines
+from memory_tool.erase_ports import EraseLedger
+from memory_tool.erase_values import LedgerLine
+from memory_tool.errors import Unavailable
+
+STORE = "erase ledger"
+"""How errors name it."""
+
+
+class EraseLedgerFile(EraseLedger):
+    """See :class:`memory_tool.erase_ports.EraseLedger`. Lines are only ever appended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def lines(self) -> tuple[LedgerLine, ...]:
+        """See :meth:`memory_tool.erase_ports.EraseLedger.lines`."""
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            message = f"the erase ledger {self.path} can't be read: {error.strerror}"
+            raise Unavailable(message, store=STORE) from error
+        return parsed_lines(text, name=str(self.path))
+
+    def append(self, lines: Sequence[LedgerLine]) -> None:
+        """See :meth:`memory_tool.erase_ports.EraseLedger.append`."""
+        content = "".join(encoded_line(line) for line in lines).encode()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                length = os.fstat(descriptor).st_size
+                try:
+                    _write_whole(descriptor, content)
+                    os.fsync(descriptor)
+                except OSError:
+                    # Half a line would make the file unreadable for good.
+                    os.ftruncate(descriptor, length)
+                    raise
+            finally:
+                os.close(descriptor)
+            _force(self.path.parent)
+        except OSError as error:
+            message = f"the erase ledger {self.path} can't be written: {error.strerror}"
+            raise Unavailable(message, store=STORE) from error
+
+
+def _write_whole(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def _force(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,90 @@
+-- Erasing: what a deletion leaves behind for appliers to see goes as well, or loses its name.
+
+-- A line of the ledger is known by a name that the file outside the database holds too.
+ALTER TABLE threefold.erase_ledger
+    ADD COLUMN name uuid NOT NULL DEFAULT gen_random_uuid() UNIQUE;
+
+-- Erases memories of one namespace, all of them where none is named: rows become tombstones without
+-- content under fresh numbers, and all that hangs on them goes. Says how many rows said something.
+-- At most `bound` rows are taken at once, so that no lock is held for long; call it until it says 0.
+CREATE FUNCTION threefold.erase_memories(target_ns bigint, wanted uuid[], bound int)
+RETURNS TABLE (erased bigint, versions bigint, chunks bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+    base bigint;
+    chosen uuid[];
+BEGIN
+    SELECT c.nseq INTO base FROM threefold.ns_clock c WHERE c.ns_id = target_ns FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT 0::bigint, 0::bigint, 0::bigint;
+        RETURN;
+    END IF;
+    SELECT array_agg(picked.id) INTO chosen FROM (
+        SELECT m.id FROM threefold.memory m
+        WHERE m.ns_id = target_ns AND m.state <> 'deleted'
+          AND (wanted IS NULL OR m.id = ANY (wanted))
+        LIMIT bound
+    ) picked;
+    erased := coalesce(cardinality(chosen), 0);
+    IF erased = 0 THEN
+        RETURN QUERY SELECT 0::bigint, 0::bigint, 0::bigint;
+        RETURN;
+    END IF;
+
+    UPDATE threefold.ns_clock SET nseq = base + erased,
+        stamp = ('x' || substr(md5(gen_random_uuid()::text), 1, 16))::bit(64)::bigint,
+        changed_at = date_bin('1 minute', clock_timestamp(), 'epoch')
+    WHERE ns_id = target_ns;
+    WITH numbered AS (
+        SELECT one.id, base + one.place AS number FROM unnest(chosen) WITH ORDINALITY AS one (id, place)
+    ), gone AS (
+        UPDATE threefold.memory m SET
+            nseq = n.number, vector_nseq = n.number, keyword_nseq = n.number, state = 'deleted',
+            content = '', content_hash = '', dedup_hash = NULL, key = NULL, key_hash = NULL,
+            confidence = 1, importance = NULL, pinned = false, tags = '[]', source = '{}',
+            metadata = '{}', updated_at = clock_timestamp(), occurred_at = NULL, expires_at = NULL,
+            verified_at = NULL, run_id = NULL, conversation_id = NULL, turn_position = NULL,
+            turn_role = NULL, turn_name = NULL, tier = 'hot', extra = '', archive = NULL
+        FROM numbered n WHERE m.ns_id = target_ns AND m.id = n.id
+        RETURNING m.id, m.version, n.number
+    )
+    INSERT INTO threefold.audit (ns_id, nseq, memory_id, version, action, at)
+        SELECT target_ns, g.number, g.id, g.version, 'erase', clock_timestamp() FROM gone g;
+    DELETE FROM threefold.chunk_vector v
+        WHERE v.ns_id = target_ns AND v.memory_id = ANY (chosen);
+    WITH gone AS (
+        DELETE FROM threefold.memory_version v
+        WHERE v.ns_id = target_ns AND v.memory_id = ANY (chosen) RETURNING 1
+    ) SELECT count(*) INTO versions FROM gone;
+    WITH gone AS (
+        DELETE FROM threefold.chunk k
+        WHERE k.ns_id = target_ns AND k.memory_id = ANY (chosen) RETURNING 1
+    ) SELECT count(*) INTO chunks FROM gone;
+    DELETE FROM threefold.memory_use u WHERE u.ns_id = target_ns AND u.memory_id = ANY (chosen);
+    DELETE FROM threefold.relation r
+        WHERE r.ns_id = target_ns AND (r.from_id = ANY (chosen) OR r.to_id = ANY (chosen));
+    DELETE FROM threefold.review r WHERE r.ns_id = target_ns AND r.memory_id = ANY (chosen);
+    RETURN NEXT;
+END $$;
+
+-- Takes a namespace's name from it: whoever adds under that name later begins a new one. Its clock
+-- and its tombstones stay, for appliers have to pass them.
+CREATE FUNCTION threefold.forget_namespace(target_ns bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM threefold.ns_clock c WHERE c.ns_id = target_ns FOR UPDATE;
+    DELETE FROM threefold.node n WHERE n.ns_id = target_ns;
+    DELETE FROM threefold.review r WHERE r.ns_id = target_ns;
+    DELETE FROM threefold.relation r WHERE r.ns_id = target_ns;
+    DELETE FROM threefold.idempotency i WHERE i.ns_id = target_ns;
+    UPDATE threefold.namespace SET
+        retired_at = coalesce(retired_at, clock_timestamp()), address = '',
+        address_hash = sha256(uuid_send(gen_random_uuid())),
+        project = NULL, "user" = NULL, agent = NULL, path = NULL
+    WHERE ns_id = target_ns;
+END $$;
+
+REVOKE EXECUTE ON FUNCTION threefold.erase_memories(bigint, uuid[], int),
+    threefold.forget_namespace(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION threefold.erase_memories(bigint, uuid[], int),
+    threefold.forget_namespace(bigint) TO threefold_worker;

@@ -1,0 +1,63 @@
+-- Statements of erasing. All run as threefold_worker, but for those of the owner, which say so.
+
+-- name: ledger_names
+-- Which lines of the erase ledger this database has carried out.
+SELECT encode(uuid_send(name), 'hex') FROM threefold.erase_ledger
+
+-- name: note_line
+-- A line of the erase ledger was carried out.
+INSERT INTO threefold.erase_ledger (ns_id, memory_id, at, name)
+VALUES (%(ns_id)s, %(memory_id)s, %(at)s, %(name)s)
+ON CONFLICT (name) DO NOTHING
+
+-- name: erase_memories
+-- Some memories of a namespace, or some of all where none is named.
+SELECT erased, versions, chunks
+FROM threefold.erase_memories(%(ns_id)s, %(ids)s::uuid[], %(bound)s)
+
+-- name: forget_namespace
+-- The name of a namespace, and what hangs on it as a whole.
+SELECT threefold.forget_namespace(%(ns_id)s)
+
+-- name: canaries
+-- Pieces of what is about to be erased: of the text, and of its tokens.
+SELECT substr(m.content, 1, %(letters)s), k.words, m.extra
+FROM threefold.memory m
+LEFT JOIN LATERAL (
+    SELECT substr(k.words, 1, %(letters)s) AS words FROM threefold.chunk k
+    WHERE k.ns_id = m.ns_id AND k.memory_id = m.id AND length(k.words) > 12
+    ORDER BY k.ordinal LIMIT 1
+) k ON true
+WHERE m.ns_id = %(ns_id)s AND m.state <> 'deleted'
+  AND (%(ids)s::uuid[] IS NULL OR m.id = ANY (%(ids)s::uuid[]))
+ORDER BY length(m.content) DESC LIMIT %(bound)s
+
+-- name: said_elsewhere
+-- Whether a memory that stays says this too.
+SELECT EXISTS (
+    SELECT FROM threefold.memory m
+    WHERE position(%(piece)s IN m.content) > 0 OR position(%(piece)s IN m.extra) > 0
+       OR position(%(piece)s IN m.tags::text) > 0
+) OR EXISTS (SELECT FROM threefold.chunk k WHERE position(%(piece)s IN k.words) > 0)
+
+-- name: partitions_of
+-- By the owner: the parts of the tables that hold these namespaces, and the tables that aren't parted.
+SELECT DISTINCT c.oid::regclass::text
+FROM pg_class c
+JOIN pg_namespace s ON s.oid = c.relnamespace AND s.nspname = 'threefold'
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+CROSS JOIN unnest(%(ns_ids)s::bigint[]) AS wanted (ns_id)
+WHERE c.relkind = 'r'
+  AND CASE
+      WHEN i.inhparent IS NULL THEN EXISTS (
+          SELECT FROM pg_attribute a
+          WHERE a.attrelid = c.oid AND a.attname = 'ns_id' AND NOT a.attisdropped)
+      ELSE satisfies_hash_partition(
+          i.inhparent, (SELECT count(*)::int FROM pg_inherits n WHERE n.inhparent = i.inhparent),
+          substring(c.relname FROM '[0-9]+$')::int, wanted.ns_id)
+  END
+ORDER BY 1
+
+-- name: known_targets
+-- Every target that is followed, whoever does.
+SELECT target FROM threefold.index_target WHERE generation > 0 ORDER BY target
