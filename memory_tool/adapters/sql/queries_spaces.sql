@@ -186,7 +186,7 @@ FROM (
     FROM threefold.chunk k TABLESAMPLE SYSTEM (%(share)s)
 ) k
 JOIN threefold.memory m ON m.ns_id = k.ns_id AND m.id = k.memory_id
-WHERE m.state = 'live' AND k.embedding IS NOT NULL
+WHERE m.state = 'live' AND k.embedding IS NOT NULL AND m.archive IS NULL
 ORDER BY random() LIMIT %(bound)s
 
 -- name: vectors_of_namespace
