@@ -116,9 +116,12 @@ def _archive_places(archives: ArchiveUpkeep) -> Sequence[Place]:
     try:
         archives.run(lambda: True)
         # What was written anew a moment ago is removed now.
-        archives.run(lambda: True)
+        damaged = archives.sweep(lambda: True)
     except (Corrupt, Unavailable) as error:
         return [Place(name="archives", state="waiting", said=str(error))]
+    if damaged:
+        said = f"damaged, and can't be written anew: {', '.join(damaged)}"
+        return [Place(name="archives", state="waiting", said=said)]
     return [Place(name="archives", state="done", said="no file holds a line without a memory")]
 
 
