@@ -156,6 +156,7 @@ def _joined(
         pointer=log.pointer if log else lambda _target: None,
         figures=truth.figures,
         gaps=truth.gaps,
+        exchange=truth.exchange,
         background=background,
         eraser=_eraser(settings, truth, indexes=indexes, background=background),
         ageing=ageing,

@@ -23,8 +23,6 @@ from memory_tool.job_ports import Jobs
 from memory_tool.settings import Settings
 from memory_tool.tier_ports import ArchiveRegister
 
-LEDGER = "erase-ledger.jsonl"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseDoors:
@@ -60,9 +58,8 @@ def erase_doors(
     Raises:
         Corrupt: The ledger was lost or damaged.
     """
-    path = settings.erase_ledger
     doors = EraseDoors(
-        ledger=EraseLedgerFile(Path(path) if path else settings.data_dir / LEDGER),
+        ledger=EraseLedgerFile(settings.erase_ledger),
         truth=PostgresErase(worker),
         tables=PostgresRewrite(owner),
         targets=PostgresTargets(worker),

@@ -1,6 +1,7 @@
 """Embedding spaces as a store keeps them: numbered, one of them active; how they name targets."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -39,6 +40,14 @@ class SpaceChanged(Exception):
 
     A fact that the front door acts upon, so it is none of the errors that callers see.
     """
+
+
+def followed(known: Iterable[KnownSpace]) -> tuple[int, ...]:
+    """The numbers of the spaces whose indexes are brought forward, the active one first."""
+    spaces = tuple(known)
+    first = [one.number for one in spaces if one.state == "active"] or [FIRST_SPACE]
+    others = (one.number for one in spaces if one.state in FOLLOWED)
+    return tuple(dict.fromkeys((*first, *others)))
 
 
 def target_in_space(name: str, number: int) -> str:
