@@ -25,6 +25,7 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_repair import PostgresRepair
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_terms import PostgresTerms
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.bootstrap_erase import EraseDoors, erase_doors
