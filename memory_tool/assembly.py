@@ -9,6 +9,7 @@ from memory_tool.arm_calls import ArmCalls
 from memory_tool.bm25 import FieldParameters
 from memory_tool.breaker import Breaker
 from memory_tool.erase_values import Receipt
+from memory_tool.exchange_ports import Exchange
 from memory_tool.inspection_ports import Inspected, TruthSide
 from memory_tool.job_values import Duty, MayGoOn, Outcome
 from memory_tool.log_ports import ChangeFigures, VectorGaps
@@ -136,6 +137,14 @@ class Erasing(Protocol):
         ...
 
 
+class MoveDue(Protocol):
+    """Moves memories that are not in the tier of their age."""
+
+    def __call__(self, may_go_on: MayGoOn, on_batch: Callable[[int, int], None] = ...) -> int:
+        """How many were moved; ``on_batch`` hears so many were, of how many that are known."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ageing:
     """What becomes of memories with time.
@@ -148,7 +157,7 @@ class Ageing:
     """
 
     figures: Callable[[], TierFigures]
-    move: Callable[[MayGoOn], int]
+    move: MoveDue
     use: UseLog
     archives: bool
 
@@ -169,6 +178,7 @@ class Stores:
         pointer: Which generation of a target is to be read now.
         figures: How far the indexes are behind, for health.
         gaps: Which memories wait for their vectors.
+        exchange: Reads memories out whole, for export; ``None`` where the store can't.
         background: Applies to the indexes; ``None`` when somebody else does.
         eraser: Erases with proof; ``None`` where a record store was given that can't.
         ageing: Tiers and use; ``None`` where the store knows neither.
@@ -194,6 +204,7 @@ class Stores:
     pointer: Callable[[str], Pointer | None] = lambda _target: None
     figures: ChangeFigures | None = None
     gaps: VectorGaps | None = None
+    exchange: Exchange | None = None
     background: Background | None = None
     eraser: Erasing | None = None
     ageing: Ageing | None = None

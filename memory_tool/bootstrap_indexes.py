@@ -28,7 +28,7 @@ from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import Patience
 from memory_tool.ports import KeywordIndex, VectorIndex
 from memory_tool.settings import Settings
-from memory_tool.space_values import FIRST_SPACE, FOLLOWED, target_in_space
+from memory_tool.space_values import FIRST_SPACE, followed, target_in_space
 from memory_tool.text.tokenise import TOKENISER_VERSION
 
 
@@ -130,15 +130,24 @@ class Indexes:
     def followed(self) -> tuple[int, ...]:
         """The numbers of the spaces whose indexes are brought forward, the active one first."""
         keeper = self._truth.keeper
-        known = keeper.spaces() if keeper else ()
-        first = [one.number for one in known if one.state == "active"] or [FIRST_SPACE]
-        others = (one.number for one in known if one.state in FOLLOWED)
-        return tuple(dict.fromkeys((*first, *others)))
+        return followed(keeper.spaces() if keeper else ())
 
     def tidy(self) -> None:
         """Remove all that lies anywhere of spaces that are not needed any more."""
         self._tidy_folder(lambda: True)
         self._tidy_server(lambda: True)
+
+    def leave_kept(self) -> tuple[str, ...]:
+        """Remove the indexes of spaces that nobody follows; the targets that they were."""
+        followed = frozenset(self.followed())
+        if not self.by_space or self._truth.keeper is None:
+            return ()
+        left = [one for one in self._truth.keeper.spaces() if one.number not in followed]
+        if self._vectors is not None:
+            self._vectors.tidy_vectors(keep=followed)
+        else:
+            tidy(self._root, self._truth.identity, keep=followed)
+        return tuple(self.vector_index(one.number).target for one in left)
 
     def _tidy_folder(self, _may_go_on: MayGoOn) -> None:
         if self._vectors is None:
@@ -177,8 +186,7 @@ class Indexes:
         )
 
     def _faiss_name(self, number: int) -> str:
-        store = self._truth.identity[:8] or "given"
-        return target_in_space(f"faiss:{store}:{self._identity}", number)
+        return vector_target(self._truth.identity, self._identity, space=number)
 
     def _keyword_index(self) -> KeywordIndex:
         if self._server is not None:
@@ -262,6 +270,11 @@ class Indexes:
             name=self.keyword_index.target,
             tokeniser=TOKENISER_VERSION,
         )
+
+
+def vector_target(store: str, folder: str, *, space: int) -> str:
+    """The name of the index of a space in a data folder, by the identities of store and folder."""
+    return target_in_space(f"faiss:{store[:8] or 'given'}:{folder}", space)
 
 
 class _Remembered:

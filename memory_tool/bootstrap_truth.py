@@ -15,6 +15,7 @@ from memory_tool.adapters.postgres_binaries import EmbeddedPostgresError, Postgr
 from memory_tool.adapters.postgres_change_figures import PostgresChangeFigures
 from memory_tool.adapters.postgres_change_log import PostgresChangeLog
 from memory_tool.adapters.postgres_connection import PostgresPool
+from memory_tool.adapters.postgres_exchange import PostgresExchange
 from memory_tool.adapters.postgres_generations import PostgresGenerations
 from memory_tool.adapters.postgres_inventory import PostgresInventory
 from memory_tool.adapters.postgres_jobs import PostgresJobs
@@ -24,13 +25,13 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_repair import PostgresRepair
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
-from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_terms import PostgresTerms
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
 from memory_tool.bootstrap_erase import EraseDoors, erase_doors
 from memory_tool.bootstrap_renewals import renewal_of
 from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
 from memory_tool.errors import MissingExtra, SettingsError, Unavailable
+from memory_tool.exchange_ports import Exchange
 from memory_tool.index_jobs.following import Following
 from memory_tool.inspection_ports import TruthSide
 from memory_tool.inventory_ports import TruthInventory
@@ -50,7 +51,7 @@ that nobody needs are not opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Database:
+class Database:
     """The database as each of the three roles reaches it."""
 
     app: str
@@ -77,6 +78,7 @@ class Truth:
     following: Following | None
     figures: ChangeFigures | None
     gaps: VectorGaps | None
+    exchange: Exchange | None
     identity: str
     shown: str
     keeper: SpaceKeeper | None
@@ -90,7 +92,7 @@ def postgres_truth(
     settings: Settings, opened: ExitStack, *, on_progress: Callable[[str], None]
 ) -> Truth:
     """The PostgreSQL that the settings name, embedded or a server; ``opened`` closes it."""
-    database = _database(settings, on_progress)
+    database = database_of(settings, on_progress)
     opened.callback(database.close)
     if settings.migrate:
         migrate(database.owner)
@@ -116,9 +118,10 @@ def postgres_truth(
         following=_following(settings, log, ageing=ageing),
         figures=PostgresChangeFigures(worker),
         gaps=log,
+        exchange=PostgresExchange(app, worker, records=records),
         identity=identity,
         shown=database.shown,
-        keeper=PostgresSpaces(worker),
+        keeper=PostgresSpaces(worker, ageing.archive),
         inventory=PostgresInventory(worker),
         erasing=erase_doors(
             settings,
@@ -182,6 +185,7 @@ def given_truth(store: RecordStore) -> Truth:
         following=_given_following(store),
         figures=store if isinstance(store, ChangeFigures) else None,
         gaps=store if isinstance(store, VectorGaps) else None,
+        exchange=None,
         identity=store.identity() if isinstance(store, Identified) else "",
         shown=f"given ({type(store).__name__})",
         keeper=store if isinstance(store, SpaceKeeper) else None,
@@ -203,12 +207,19 @@ def _given_following(store: RecordStore) -> Following | None:
     return replace(following, catalogue=store, renewal_of=anew)
 
 
-def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Database:
+def database_of(settings: Settings, on_progress: Callable[[str], None]) -> Database:
+    """The database that the settings name; an embedded one is started.
+
+    Raises:
+        MissingExtra: It should be embedded and is not installed.
+        Unavailable: The embedded one does not start.
+        SettingsError: The data folder can't be used.
+    """
     url = settings.database_url
     if url:
         # A folder that can't be used is told before a server is asked.
         open_folder(settings.data_dir)
-        return _Database(
+        return Database(
             app=address_of(url, Role.APP, given=url),
             worker=address_of(url, Role.WORKER, given=settings.worker_database_url),
             owner=address_of(url, Role.OWNER, given=settings.owner_database_url),
@@ -221,7 +232,7 @@ def _database(settings: Settings, on_progress: Callable[[str], None]) -> _Databa
         raise MissingExtra(str(error)) from error
     except EmbeddedPostgresError as error:
         raise Unavailable(str(error)) from error
-    return _Database(
+    return Database(
         app=server.conninfo(role=Role.APP),
         worker=server.conninfo(role=Role.WORKER),
         owner=server.conninfo(role=Role.OWNER),

@@ -23,12 +23,15 @@ def encoded_line(line: LedgerLine) -> str:
 def parsed_lines(text: str, *, name: str) -> tuple[LedgerLine, ...]:
     """The lines of a ledger; ``name`` is what errors call it.
 
+    A last one without its end was never acknowledged, and is left out.
+
     Raises:
         Corrupt: A line is none of ours.
     """
+    *whole, _unfinished = text.split("\n")
     return tuple(
         _parsed(raw, name=name, number=number)
-        for number, raw in enumerate(text.splitlines(), start=1)
+        for number, raw in enumerate(whole, start=1)
         if raw.strip()
     )
 

@@ -113,6 +113,10 @@ class IdempotencyConflict(WriteConflict):
     """The idempotency key was used before for another request."""
 
 
+class WouldLose(WriteConflict):
+    """The store has memories that the backup lacks: say --replace to lose them."""
+
+
 class Unavailable(ThreefoldError):
     """A store can't be reached: try again later."""
 

@@ -10,6 +10,7 @@ from memory_tool.model import (
     Chunk,
     EmbeddingSpace,
     Json,
+    Memory,
     MemoryId,
     StoredRow,
     Vector,
@@ -78,6 +79,21 @@ class Existing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """What is kept beside the row of a memory.
+
+    Attributes:
+        versions: What it said before, oldest first.
+        relations: Edges to other memories: kind, to, properties, created_at.
+        reviews: What somebody has to decide, or decided: kind, proposal, created_at, decided_at.
+    """
+
+    versions: tuple[Memory, ...] = ()
+    relations: tuple[Mapping[str, Json], ...] = ()
+    reviews: tuple[Mapping[str, Json], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
     """One row as it shall be. ``row.nseq`` is its new number.
 
@@ -86,6 +102,7 @@ class RowChange:
         row: The new image of the row.
         chunks: The chunks that replace the old ones, or ``None`` to keep them.
         previous: The image that this one replaces, to be kept as an old version, or ``None``.
+        attached: What comes with a new row that was kept elsewhere.
         tokens: Replace the tokens of chunks that are kept, when a text gives way to its summary.
         loaded: What comes back from the archive before the row is changed.
     """
@@ -94,6 +111,7 @@ class RowChange:
     row: StoredRow
     chunks: tuple[Chunk, ...] | None
     previous: StoredRow | None = None
+    attached: Attached | None = None
     tokens: tuple[ChunkWords, ...] = ()
     loaded: Loaded | None = None
 

@@ -31,7 +31,7 @@ from memory_tool.text.normalise import content_hash
 from memory_tool.text.tokenise import Tokens, tokenise
 from memory_tool.token_spans import approximate_spans
 from memory_tool.validation import check_embedding, check_new
-from memory_tool.write_changes import Put
+from memory_tool.write_changes import Adopt, Arrival, Kept, Part, Put
 
 Vectors: TypeAlias = list[Vector | None]
 
@@ -95,6 +95,41 @@ class Preparer:
         return [
             new if isinstance(new, InputError) else put_of(new, next(chunks)) for new in checked
         ]
+
+    def adopt(self, arrivals: Sequence[Arrival]) -> list[Put | InputError]:
+        """Like :meth:`prepare`, for memories that were kept elsewhere."""
+        carried = [bool(one.parts) and one.space == self._space().name for one in arrivals]
+        cut = iter(
+            self.prepare(
+                [one.new for one, known in zip(arrivals, carried, strict=True) if not known]
+            )
+        )
+        puts = [
+            self._with_parts(one) if known else next(cut)
+            for one, known in zip(arrivals, carried, strict=True)
+        ]
+        return [
+            put if isinstance(put, InputError) else adopted(put, one.kept)
+            for put, one in zip(puts, arrivals, strict=True)
+        ]
+
+    def _with_parts(self, arrival: Arrival) -> Put | InputError:
+        try:
+            new, space = self.check(arrival.new), self._space()
+            _check_parts(new, arrival.parts)
+            chunks = tuple(
+                _chunk(
+                    new,
+                    tokenise(new.content[part.start : part.stop]),
+                    ordinal=ordinal,
+                    span=Span(start=part.start, stop=part.stop),
+                    vector=check_embedding(part.vector, space, named=space.name),
+                )
+                for ordinal, part in enumerate(arrival.parts)
+            )
+        except InputError as error:
+            return error
+        return put_of(new, chunks)
 
     def chunks(self, content: str) -> tuple[Chunk, ...]:
         """The chunks of a text that replaces another."""
@@ -219,6 +254,24 @@ def put_of(new: NewMemory, chunks: tuple[Chunk, ...]) -> Put:
         extra=extra_tokens(new.tags, new.source, metadata=new.metadata),
         chunks=chunks,
     )
+
+
+def _check_parts(new: NewMemory, parts: Sequence[Part]) -> None:
+    """Refuse parts that leave something of the text out, or reach beyond it."""
+    reached = 0
+    for part in parts:
+        if not 0 <= part.start <= reached < part.stop <= len(new.content):
+            break
+        reached = part.stop
+    if reached != len(new.content):
+        message = f"the chunks cover {reached} of {len(new.content)} characters"
+        raise InputError(message)
+
+
+def adopted(put: Put, kept: Kept) -> Adopt:
+    """The prepared memory with what it was where it was kept before."""
+    values = {field.name: getattr(put, field.name) for field in dataclasses.fields(put)}
+    return Adopt(**{**values, "memory_id": kept.memory_id or put.memory_id}, kept=kept)
 
 
 def request_hash(*parts: object) -> bytes:

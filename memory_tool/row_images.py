@@ -8,7 +8,7 @@ from typing import Any, Final
 from memory_tool.model import Json, Memory, NewMemory, Patch, State, StoredRow, Tier, Unset
 from memory_tool.port_values import Existing
 from memory_tool.scope import Namespace
-from memory_tool.write_changes import Extra, Move, Put
+from memory_tool.write_changes import Adopt, Extra, Kept, Move, Put
 
 
 def is_expired(memory: Memory, now: datetime) -> bool:
@@ -24,14 +24,16 @@ def expiry_of(new: NewMemory, now: datetime) -> datetime | None:
 def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) -> StoredRow:
     """The first image of a new memory."""
     new = put.new
+    kept = _kept(put, existing.now)
     memory = Memory(
         id=put.memory_id,
         namespace=namespace,
         content=new.content,
         type=put.type,
-        version=1,
-        created_at=existing.now,
-        updated_at=existing.now,
+        version=kept.version,
+        created_at=kept.created_at,
+        updated_at=kept.updated_at,
+        verified_at=kept.verified_at,
         importance=new.importance,
         pinned=new.pinned,
         confidence=new.confidence,
@@ -47,7 +49,7 @@ def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) ->
     return StoredRow(
         memory=memory,
         ns_id=existing.ns_id,
-        state=State.LIVE,
+        state=kept.state,
         nseq=nseq,
         vector_nseq=nseq,
         keyword_nseq=nseq,
@@ -56,6 +58,12 @@ def new_row(put: Put, existing: Existing, *, namespace: Namespace, nseq: int) ->
         extra=put.extra,
         chunk_high=max(1, len(put.chunks)),
     )
+
+
+def _kept(put: Put, now: datetime) -> Kept:
+    if isinstance(put, Adopt):
+        return put.kept
+    return Kept(memory_id=put.memory_id, created_at=now, updated_at=now)
 
 
 _UPSERTED: Final = (

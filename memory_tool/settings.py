@@ -103,8 +103,7 @@ class Settings:
         content_bytes: Longest text of a memory, in bytes of UTF-8.
         metadata_bytes: Largest metadata of a memory, as JSON.
         erase_ledger: File of the orders to erase, on storage that no restore of the database takes
-            back; empty means ``erase-ledger.jsonl`` in the data folder. Processes on several hosts
-            need a shared one.
+            back; a relative name lies in ``data_dir``. Hosts have to share one.
         erase_ledger_lost: ``refuse`` to open a store whose ledger lacks lines, or ``accept`` it.
         http_host: Address that `threefold serve` listens at.
         http_port: Its port; 0 means any free one.
@@ -161,7 +160,7 @@ class Settings:
     threshold: float = 0.7
     content_bytes: int = 10_000_000
     metadata_bytes: int = 1_000_000
-    erase_ledger: str = ""
+    erase_ledger: Path = Path("erase-ledger.jsonl")
     erase_ledger_lost: str = "refuse"
     http_host: str = "127.0.0.1"
     http_port: int = 8000
@@ -171,6 +170,8 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse values that can't be."""
         object.__setattr__(self, "data_dir", self.data_dir.expanduser().absolute())
+        ledger = self.data_dir / self.erase_ledger.expanduser()
+        object.__setattr__(self, "erase_ledger", ledger)
         _check_positive(self)
         if self.chunk_overlap >= self.chunk_tokens:
             message = "chunk_overlap must be smaller than chunk_tokens"

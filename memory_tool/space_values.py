@@ -1,6 +1,7 @@
 """Embedding spaces as a store keeps them: numbered, one of them active; how they name targets."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -41,6 +42,14 @@ class SpaceChanged(Exception):
     """
 
 
+def followed(known: Iterable[KnownSpace]) -> tuple[int, ...]:
+    """The numbers of the spaces whose indexes are brought forward, the active one first."""
+    spaces = tuple(known)
+    first = [one.number for one in spaces if one.state == "active"] or [FIRST_SPACE]
+    others = (one.number for one in spaces if one.state in FOLLOWED)
+    return tuple(dict.fromkeys((*first, *others)))
+
+
 def target_in_space(name: str, number: int) -> str:
     """The name of a vector target that holds one space: ``faiss:ab12:space2``."""
     return f"{name}:space{number}"
@@ -60,11 +69,15 @@ def without_space(target: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unembedded:
-    """A memory with chunks that lack a vector in some space: (ordinal, start, stop) of each."""
+    """A memory with chunks that lack a vector in some space: (ordinal, start, stop) of each.
+
+    ``content`` is the whole text, also of a cold memory; ``None`` where what the archive keeps of
+    it is damaged.
+    """
 
     ns_id: int
     memory_id: MemoryId
-    content: str
+    content: str | None
     content_hash: bytes
     chunks: tuple[tuple[int, int, int], ...]
 

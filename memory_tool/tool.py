@@ -37,7 +37,7 @@ from memory_tool.settings import Settings
 from memory_tool.settling import Rank
 from memory_tool.use_counts import UseCounts
 from memory_tool.validation import check_query, checked_id, memory_type_of
-from memory_tool.write_changes import Decide
+from memory_tool.write_changes import Arrival, Decide
 from memory_tool.write_path import raise_if_failed
 from memory_tool.write_plan import decide_duplicates
 from memory_tool.write_queue import WriteQueue
@@ -186,6 +186,11 @@ class MemoryTool:
         return self._joining.run(
             lambda now: now.write.store(namespace, news, idempotency_key=key, request=asked)
         )
+
+    def adopt(self, namespace: Namespace, arrivals: Sequence[Arrival]) -> tuple[WriteResult, ...]:
+        """See :meth:`memory_tool.write_path.WritePath.adopt`."""
+        self._check_open()
+        return self._joining.run(lambda now: now.write.adopt(namespace, arrivals))
 
     def store_later(self, namespace: Namespace, new: NewMemory) -> "Future[WriteResult]":
         """Queue one memory for a grouped commit; durable once the future has a result.

@@ -1,7 +1,8 @@
 """What a caller wants changed, with everything that was computed before the transaction."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from memory_tool.model import (
@@ -12,11 +13,13 @@ from memory_tool.model import (
     MemoryType,
     NewMemory,
     Patch,
+    State,
     StoredRow,
     Tier,
+    Vector,
     WriteDecision,
 )
-from memory_tool.port_values import ChunkWords
+from memory_tool.port_values import Attached, ChunkWords
 
 Decide: TypeAlias = Callable[[NewMemory, Sequence[StoredRow]], WriteDecision]
 """The brain's rule for one new memory, given the live rows with its key or its text."""
@@ -36,6 +39,57 @@ class Put:
     dedup_hash: bytes | None
     extra: str
     chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a memory was where it was kept before.
+
+    ``memory_id`` is ``None`` where it had no id like ours.
+    """
+
+    memory_id: MemoryId | None
+    created_at: datetime
+    updated_at: datetime
+    version: int = 1
+    verified_at: datetime | None = None
+    state: State = State.LIVE
+    attached: Attached = field(default_factory=Attached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A chunk as it was cut elsewhere: ``content[start:stop]`` with its vector of unit length."""
+
+    start: int
+    stop: int
+    vector: Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A memory on its way in from elsewhere, before anything was computed.
+
+    Attributes:
+        parts: Its chunks, if they came with vectors.
+        space: Name of the space of these vectors; in another one than the store's they are of no
+            use, and the text is cut and embedded anew.
+    """
+
+    new: NewMemory
+    kept: Kept
+    parts: tuple[Part, ...] = ()
+    space: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt(Put):
+    """A memory that was kept elsewhere: what it was there stays, but for its numbers.
+
+    The same again, under its id in the same version, changes nothing; another version fails.
+    """
+
+    kept: Kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from memory_tool.space_values import FIRST_SPACE, SpaceChanged
 from memory_tool.text.extra import extra_tokens
 from memory_tool.text.normalise import content_hash
 from memory_tool.validation import check_patch, check_text
-from memory_tool.write_changes import Change, Complete, Decide, Put, Remove, Revise
+from memory_tool.write_changes import Arrival, Change, Complete, Decide, Put, Remove, Revise
 from memory_tool.write_plan import decide_duplicates, lookup_for, plan_changes
 
 GROUP_ITEMS: Final = 50
@@ -115,6 +115,23 @@ class WritePath:
                 )
                 results.extend(self._store_group(namespace, group, key=key, request=asked))
             return tuple(results)
+
+    def adopt(self, namespace: Namespace, arrivals: Sequence[Arrival]) -> tuple[WriteResult, ...]:
+        """Take in memories that were kept elsewhere, in one commit; one result for each, in order.
+
+        To do it again is harmless: what is there in the same version is left as it is.
+
+        Raises:
+            Unavailable: The commit failed for good, and none of them is stored.
+        """
+        prepared = self._preparer.adopt(arrivals)
+        puts = [put for put in prepared if isinstance(put, Put)]
+        stored = iter(
+            self._commit(namespace, puts, idempotency_key=None, request=b"-") if puts else ()
+        )
+        return tuple(
+            refused(put) if isinstance(put, InputError) else next(stored) for put in prepared
+        )
 
     def revise(
         self,

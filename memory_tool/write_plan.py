@@ -7,7 +7,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from memory_tool.errors import DuplicateMemory, NotFound, ThreefoldError, VersionConflict
+from memory_tool.errors import (
+    DuplicateMemory,
+    NotFound,
+    ThreefoldError,
+    VersionConflict,
+    WriteConflict,
+)
 from memory_tool.model import (
     Chunk,
     MemoryId,
@@ -33,6 +39,7 @@ from memory_tool.row_images import (
 )
 from memory_tool.scope import Namespace
 from memory_tool.write_changes import (
+    Adopt,
     Change,
     Complete,
     Decide,
@@ -80,7 +87,11 @@ def lookup_for(changes: Sequence[Change]) -> Lookup:
             *(change.content_hash for change in revised if change.content_hash is not None),
         ),
         keys=tuple(put.new.key for put in puts if put.new.key is not None),
-        ids=tuple(change.memory_id for change in changes if not isinstance(change, Put)),
+        ids=tuple(
+            change.memory_id
+            for change in changes
+            if isinstance(change, Adopt) or not isinstance(change, Put)
+        ),
     )
 
 
@@ -171,6 +182,9 @@ class _Draft:
         self._record(RowChange(action=action, row=image, chunks=()))
 
     def _put(self, put: Put) -> WriteResult:
+        row = self._rows.get(put.memory_id)
+        if row is not None:
+            return self._met(put, row)
         decision = self._decide(put.new, self._candidates(put))
         if decision.verdict is Verdict.ADD or decision.target is None:
             return self._add(put)
@@ -183,11 +197,33 @@ class _Draft:
         patch = patch_of(put, self._existing.now)
         return self._rewrite(row, patch, content_hash=put.content_hash, chunks=put.chunks)
 
+    def _met(self, put: Put, row: StoredRow) -> WriteResult:
+        """An adopted memory meets the one that has its id."""
+        said = f"memory {row.memory.id}"
+        if row.state is State.DELETED:
+            message = f"{said} was deleted here"
+            raise WriteConflict(message)
+        new = new_row(put, self._existing, namespace=self.namespace, nseq=row.nseq)
+        same = (new.content_hash, new.memory.version) == (row.content_hash, row.memory.version)
+        if same:
+            return WriteResult(
+                status=Status.SKIPPED, id=row.memory.id, version=row.memory.version, stores=PENDING
+            )
+        if put.new.on_duplicate is not OnDuplicate.UPDATE:
+            message = f"{said} is here in version {row.memory.version} and says something else"
+            raise VersionConflict(message)
+        patch = patch_of(put, self._existing.now)
+        return self._rewrite(row, patch, content_hash=put.content_hash, chunks=put.chunks)
+
     def _add(self, put: Put) -> WriteResult:
         row = new_row(put, self._existing, namespace=self.namespace, nseq=self._next)
-        self._record(RowChange(action="add", row=row, chunks=put.chunks))
+        attached = put.kept.attached if isinstance(put, Adopt) else None
+        self._record(RowChange(action="add", row=row, chunks=put.chunks, attached=attached))
         return WriteResult(
-            status=Status.ADDED, id=row.memory.id, version=1, stores=_stores(put.chunks)
+            status=Status.ADDED,
+            id=row.memory.id,
+            version=row.memory.version,
+            stores=_stores(put.chunks),
         )
 
     def _live(self, memory_id: MemoryId) -> StoredRow:

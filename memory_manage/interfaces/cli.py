@@ -10,9 +10,11 @@ from typing import Annotated, Final
 import typer
 
 from memory_manage.interfaces import (
+    cli_backup,
     cli_check,
     cli_demo,
     cli_erase,
+    cli_exchange,
     cli_memories,
     cli_rebuild,
     cli_reembed,
@@ -49,6 +51,10 @@ _COMMANDS: Final = {
     "erase": cli_erase.erase,
     "check": cli_check.check,
     "serve": cli_serve.serve,
+    "backup": cli_backup.backup,
+    "restore": cli_backup.restore,
+    "export": cli_exchange.export,
+    "import": cli_exchange.import_,
 }
 
 

@@ -1,5 +1,6 @@
 """The erase ledger as a file of JSON Lines, on storage that no restore takes back."""
 
+import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,10 @@ class EraseLedgerFile(EraseLedger):
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                length = os.fstat(descriptor).st_size
+                # Two at once would take each other's half lines for those of a crash.
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                length = _whole_lines(self.path)
+                os.ftruncate(descriptor, length)
                 try:
                     _write_whole(descriptor, content)
                     os.fsync(descriptor)
@@ -51,6 +55,11 @@ class EraseLedgerFile(EraseLedger):
         except OSError as error:
             message = f"the erase ledger {self.path} can't be written: {error.strerror}"
             raise Unavailable(message, store=STORE) from error
+
+
+def _whole_lines(path: Path) -> int:
+    """How many bytes its lines take, without the half one that a crash may have left."""
+    return path.read_bytes().rfind(b"\n") + 1
 
 
 def _write_whole(descriptor: int, content: bytes) -> None:

@@ -68,7 +68,7 @@ class IndexKind(ABC):
         """An index that is to be trained with a sample of so many rows, and then filled."""
 
     @abstractmethod
-    def made(self, index: faiss.Index) -> bool:
+    def recognises(self, index: faiss.Index) -> bool:
         """Whether an index that was read is of this kind, in all of its parts."""
 
     @abstractmethod
@@ -108,8 +108,8 @@ class Hnsw(IndexKind):
         quantizer = cast("faiss.ScalarQuantizer", self.quantizer)
         return faiss.IndexHNSWSQ(dimension, quantizer, self.NEIGHBOURS, _METRIC)
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`."""
         wanted = faiss.IndexHNSWFlat if self.quantizer is None else faiss.IndexHNSWSQ
         if type(index) is not wanted:
             return False
@@ -152,8 +152,8 @@ class Ivf(IndexKind):
         )
         return cast("faiss.Index", index)
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`. Lists in a file of their own are not ours."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`. Lists in a file of their own are not ours."""
         if type(index) is not faiss.IndexIVFScalarQuantizer or index.invlists is None:
             return False
         centroids = faiss.downcast_index(index.quantizer)
@@ -201,10 +201,15 @@ class _Scan(IndexKind):
 
 
 class Pq(_Scan):
-    """Product quantisation: four numbers become the number of the nearest of 256 centroids."""
+    """Product quantisation: four numbers become the number of the nearest of 256 centroids.
+
+    More is wanted of the sample, from which the centroids were learned: at .99 the recall of other
+    real vectors was .983.
+    """
 
     name = "pq"
     selects = False
+    recall_wanted = 0.995
     least = PQ_LEAST
 
     ROUNDS = 10
@@ -220,8 +225,8 @@ class Pq(_Scan):
         index.pq.cp.niter = self.ROUNDS
         return cast("faiss.Index", index)
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`."""
         return (
             type(index) is faiss.IndexPQ
             and _parts(index.d) == index.pq.M
@@ -252,8 +257,8 @@ class Rabitq(_Scan):
         """See :meth:`IndexKind.empty`."""
         return cast("faiss.Index", faiss.IndexRaBitQ(dimension, _METRIC))
 
-    def made(self, index: faiss.Index) -> bool:
-        """See :meth:`IndexKind.made`."""
+    def recognises(self, index: faiss.Index) -> bool:
+        """See :meth:`IndexKind.recognises`."""
         # The stubs lack the number of bits.
         return type(index) is faiss.IndexRaBitQ and getattr(index.rabitq, "nb_bits", 0) == 1
 

@@ -192,6 +192,8 @@ def _with_tokens(chunks: tuple[Chunk, ...], tokens: Sequence[ChunkWords]) -> tup
 def _versions(kept: tuple[Memory, ...], change: RowChange) -> tuple[Memory, ...]:
     if change.row.state is State.DELETED:
         return ()
+    if change.attached is not None:
+        return change.attached.versions[-VERSIONS_KEPT:]
     if change.previous is None:
         return kept
     return (*kept, _kept(change.previous).memory)[-VERSIONS_KEPT:]

@@ -56,6 +56,7 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
         self._clocks: Mapping[int, int] = {}
         self._looked: datetime | None = None
         self._looked_fully: datetime | None = None
+        self._history = 0
 
     def pending(self, clocks: Mapping[int, int]) -> int:
         """See :meth:`memory_tool.log_ports.ChangeLog.pending`."""
@@ -88,13 +89,14 @@ class PostgresChangeLog(ChangeLog, VectorGaps):
     def _look(self) -> None:
         """Bring the clocks up to date: those changed since the last look, or all now and then."""
         with self._pool.connection() as connection:
-            record = connection.execute(statement("store_clock")).fetchone()
-            (now,) = cast("tuple[datetime]", record)
-            since = self._since(now)
+            record = connection.execute(statement("log_clock")).fetchone()
+            now, history = cast("tuple[datetime, int]", record)
+            # Restored clocks may have gone back, to moments that were looked at long ago.
+            since = self._since(now) if history == self._history else None
             records = connection.execute(statement("changed_clocks"), {"since": since}).fetchall()
         fresh = {ns_id: nseq for ns_id, nseq, _ in cast("list[tuple[int, int, int]]", records)}
         self._clocks = fresh if since is None else {**self._clocks, **fresh}
-        self._looked = now
+        self._looked, self._history = now, history
         if since is None:
             self._looked_fully = now
 

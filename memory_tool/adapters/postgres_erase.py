@@ -8,7 +8,12 @@ from typing import Final, cast
 import psycopg
 from psycopg import sql
 
-from memory_tool.adapters.postgres_connection import PATIENCE, PostgresPool, translated
+from memory_tool.adapters.postgres_connection import (
+    PATIENCE,
+    Connection,
+    PostgresPool,
+    translated,
+)
 from memory_tool.adapters.postgres_queries import statement
 from memory_tool.erase_ports import EraseTruth, Rewriting
 from memory_tool.erase_values import LedgerLine, Place
@@ -34,8 +39,7 @@ class PostgresErase(EraseTruth):
     def carried_out(self) -> frozenset[str]:
         """See :meth:`memory_tool.erase_ports.EraseTruth.carried_out`."""
         with self._pool.connection() as connection:
-            records = connection.execute(statement("ledger_names")).fetchall()
-        return frozenset(name for (name,) in cast("list[tuple[str]]", records))
+            return carried_out(connection)
 
     def pieces(self, lines: Sequence[LedgerLine], limit: int) -> tuple[str, ...]:
         """See :meth:`memory_tool.erase_ports.EraseTruth.pieces`."""
@@ -52,37 +56,51 @@ class PostgresErase(EraseTruth):
 
     def carry_out(self, lines: Sequence[LedgerLine]) -> Mapping[str, int]:
         """See :meth:`memory_tool.erase_ports.EraseTruth.carry_out`."""
-        counts: Counter[str] = Counter(memories=0, versions=0, chunks=0, namespaces=0)
         with self._pool.connection() as connection:
-            for ns_id, ids in _by_namespace(lines).items():
-                while True:
-                    record = connection.execute(
-                        statement("erase_memories"), {"ns_id": ns_id, "ids": ids, "bound": BATCH}
-                    ).fetchone()
-                    erased, versions, chunks = cast("tuple[int, int, int]", record)
-                    counts.update(memories=erased, versions=versions, chunks=chunks)
-                    if not erased:
-                        break
-                if ids is None:
-                    connection.execute(statement("forget_namespace"), {"ns_id": ns_id})
-                    counts.update(namespaces=1)
-            for line in lines:
-                connection.execute(
-                    statement("note_line"),
-                    {
-                        "ns_id": line.ns_id,
-                        "memory_id": line.memory_id,
-                        "at": line.at,
-                        "name": line.name,
-                    },
-                )
-        return dict(counts)
+            return carry_out(connection, lines)
 
     def said_elsewhere(self, piece: str) -> bool:
         """See :meth:`memory_tool.erase_ports.EraseTruth.said_elsewhere`."""
         with self._pool.connection() as connection:
             record = connection.execute(statement("said_elsewhere"), {"piece": piece}).fetchone()
         return cast("tuple[bool]", record)[0]
+
+
+def carried_out(connection: Connection) -> frozenset[str]:
+    """See :meth:`memory_tool.erase_ports.EraseTruth.carried_out`."""
+    records = connection.execute(statement("ledger_names")).fetchall()
+    return frozenset(name for (name,) in cast("list[tuple[str]]", records))
+
+
+def carry_out(connection: Connection, lines: Sequence[LedgerLine]) -> Mapping[str, int]:
+    """See :meth:`memory_tool.erase_ports.EraseTruth.carry_out`.
+
+    Within a transaction it is all or nothing.
+    """
+    counts: Counter[str] = Counter(memories=0, versions=0, chunks=0, namespaces=0)
+    for ns_id, ids in _by_namespace(lines).items():
+        while True:
+            record = connection.execute(
+                statement("erase_memories"), {"ns_id": ns_id, "ids": ids, "bound": BATCH}
+            ).fetchone()
+            erased, versions, chunks = cast("tuple[int, int, int]", record)
+            counts.update(memories=erased, versions=versions, chunks=chunks)
+            if not erased:
+                break
+        if ids is None:
+            connection.execute(statement("forget_namespace"), {"ns_id": ns_id})
+            counts.update(namespaces=1)
+    for line in lines:
+        connection.execute(
+            statement("note_line"),
+            {
+                "ns_id": line.ns_id,
+                "memory_id": line.memory_id,
+                "at": line.at,
+                "name": line.name,
+            },
+        )
+    return dict(counts)
 
 
 class PostgresRewrite(Rewriting):

@@ -1,13 +1,14 @@
 """Numbered SQL files, each run once, in order, checksummed, by one process at a time."""
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Final
+from typing import Final, cast
 
 import psycopg
 
-from memory_tool.adapters.postgres_connection import PATIENCE, translated
+from memory_tool.adapters.postgres_connection import PATIENCE, Connection, translated
 from memory_tool.errors import Corrupt
 
 _LOCK: Final = 7_337_301_845
@@ -71,18 +72,28 @@ def migrate(
         psycopg.connect(conninfo, **PATIENCE) as connection,
         connection.transaction(),
     ):
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        keep_others_out(connection)
         connection.execute(_LEDGER)
-        done = _history(connection)
-        _check_history(done, wanted)
+        done = history(connection)
+        check_history(done, wanted)
         missing = tuple(migration for migration in wanted if migration.number not in done)
-        for migration in missing:
-            connection.execute(migration.sql.encode())
-            connection.execute(
-                "INSERT INTO public.threefold_migration (number, name, sha256) VALUES (%s, %s, %s)",
-                [migration.number, migration.name, migration.sha256],
-            )
+        run_migrations(connection, missing)
     return missing
+
+
+def run_migrations(connection: Connection, migrations: Iterable[Migration]) -> None:
+    """Run them in order and note that they ran, within the transaction at hand."""
+    for migration in migrations:
+        connection.execute(migration.sql.encode())
+        connection.execute(
+            "INSERT INTO public.threefold_migration (number, name, sha256) VALUES (%s, %s, %s)",
+            [migration.number, migration.name, migration.sha256],
+        )
+
+
+def keep_others_out(connection: Connection) -> None:
+    """Be the only one that migrates, until the end of the transaction."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def check_schema(conninfo: str) -> None:
@@ -94,33 +105,42 @@ def check_schema(conninfo: str) -> None:
     wanted = shipped_migrations()
     with translated(), psycopg.connect(conninfo, **PATIENCE) as connection:
         try:
-            done = _history(connection)
+            done = history(connection)
         except psycopg.errors.InsufficientPrivilege:
             # Versions before this look was made possible.
             done = {}
-    _check_history(done, wanted)
+    check_history(done, wanted)
     missing = [migration.name for migration in wanted if migration.number not in done]
     if missing:
         message = f"the database lacks {', '.join(missing)}, and `migrate` is off"
         raise Corrupt(message, command="threefold migrate")
 
 
-def _history(connection: psycopg.Connection) -> dict[int, tuple[str, str]]:
+def history(connection: Connection) -> dict[int, tuple[str, str]]:
+    """The migrations that a database has run: number to name and checksum."""
     rows = connection.execute(
         "SELECT number, name, sha256 FROM public.threefold_migration ORDER BY number"
     ).fetchall()
-    return {int(number): (str(name), str(sha256)) for number, name, sha256 in rows}
+    return {
+        int(number): (str(name), str(sha256))
+        for number, name, sha256 in cast("list[tuple[int, str, str]]", rows)
+    }
 
 
-def _check_history(done: dict[int, tuple[str, str]], wanted: tuple[Migration, ...]) -> None:
+def check_history(
+    done: Mapping[int, tuple[str, str]], wanted: tuple[Migration, ...], *, what: str = "database"
+) -> None:
+    """See that this version knows what ``done`` says was run.
+
+    Raises:
+        Corrupt: It does not; ``what`` is to blame.
+    """
     known = {migration.number: migration for migration in wanted}
     for number, (name, sha256) in done.items():
         migration = known.get(number)
         if migration is None:
-            message = (
-                f"the database knows migration {name}, this version does not: update Threefold"
-            )
+            message = f"the {what} knows migration {name}, this version does not: update Threefold"
             raise Corrupt(message, command="pip install --upgrade threefold")
         if migration.sha256 != sha256:
-            message = f"migration {name} was changed after it ran on this database"
+            message = f"migration {name} was changed after it ran on this {what}"
             raise Corrupt(message)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeAlias, cast
 
+from memory_tool.adapters.postgres_adoption import attached_steps
 from memory_tool.adapters.postgres_archive import WholeRows, loaded_json, tokens_json
 from memory_tool.adapters.postgres_connection import Connection, PostgresPool, StandbyServer
 from memory_tool.adapters.postgres_queries import statement
@@ -142,6 +143,12 @@ def _clock(record: Record) -> NamespaceClock:
     )
 
 
+def namespace_parameters(namespace: Namespace) -> Mapping[str, object]:
+    """A namespace as ``threefold.ensure_namespace`` takes it."""
+    address = namespace.address
+    return {"address": address, "address_hash": digest(address), **_ids(namespace)}
+
+
 def _ids(namespace: Namespace) -> Mapping[str, object]:
     return {
         "project": namespace.project,
@@ -156,9 +163,7 @@ def _open_write(
 ) -> tuple[Existing, tuple[WriteResult, ...] | None]:
     namespace = commit.namespace
     parameters = {
-        "address": namespace.address,
-        "address_hash": digest(namespace.address),
-        **_ids(namespace),
+        **namespace_parameters(namespace),
         "key": digest(commit.idempotency_key),
         # NULL is cheaper than an empty array, for the driver and the server.
         "text_hashes": list(commit.lookup.dedup_hashes) or None,
@@ -234,8 +239,9 @@ def _before(existing: Existing, changes: Sequence[RowChange]) -> Iterator[_Step]
 def _after(
     existing: Existing, changes: Sequence[RowChange], *, archived: ArchiveFile | None
 ) -> Iterator[_Step]:
-    """What a change of tier takes beside the row; for other writes mostly nothing."""
+    """What an import or a change of tier takes beside the row; for other writes mostly nothing."""
     ns_id = existing.ns_id
+    yield from attached_steps(ns_id, changes, versions=VERSIONS_KEPT)
     tokens = tokens_json(changes)
     if tokens:
         yield "put_tokens", {"ns_id": ns_id, "tokens": tokens}

@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Final
 
 from memory_tool.adapters.tantivy_folder import (
+    CURRENT,
     META,
     IndexCommit,
     file_names,
+    named,
     next_number,
+    opened_at,
+    remove_unnamed,
     sync,
+    write_durably,
     writing,
 )
+from memory_tool.errors import Unavailable
 
 _MANAGED: Final = ".managed.json"
 _KEPT: Final = ".kept"
@@ -44,6 +50,42 @@ def keep_copy(path: Path, source: Path) -> int:
     number = next_number(path)
     copy_index(source, kept_folder(path, number))
     return number
+
+
+def copy_current(path: Path, copy: Path) -> bool:
+    """Copy what is read now, with its checksums compared; whether there is anything.
+
+    Raises:
+        Corrupt: It is damaged.
+        Unavailable: The copy can't be written.
+    """
+    while (name := named(path / CURRENT)) is not None:
+        try:
+            copy_index(path / name, copy)
+        except Unavailable:
+            # It was removed meanwhile, if another one is named by now.
+            if named(path / CURRENT) == name:
+                raise
+        else:
+            opened_at(copy)
+            return True
+    return False
+
+
+def return_to(path: Path, source: Path) -> None:
+    """Make a copy of ``source`` what is read.
+
+    Raises:
+        Corrupt: The files of ``source`` can't be told.
+        Unavailable: The copy can't be written.
+    """
+    with writing():
+        path.mkdir(parents=True, exist_ok=True)
+        copy = path / str(next_number(path))
+    copy_index(source, copy)
+    with writing():
+        write_durably(path / CURRENT, copy.name)
+        remove_unnamed(path)
 
 
 def copy_index(source: Path, copy: Path) -> None:

@@ -6,18 +6,17 @@ from typing import Final
 
 from memory_tool.adapters.tantivy_control import count_controls, read_all_clocks, read_stamp
 from memory_tool.adapters.tantivy_copies import (
-    copy_index,
     keep_copy,
     kept_folder,
     kept_numbers,
     remove_copies,
+    return_to,
 )
 from memory_tool.adapters.tantivy_folder import (
     BUILDING,
     CURRENT,
     TantivyFolder,
     named,
-    next_number,
     opened_at,
     reading,
     remove_unnamed,
@@ -132,11 +131,7 @@ class TantivyRenewal(Renewal, WayBack):
         with reading("the clocks can't be read"):
             clocks = read_all_clocks(opened.searcher, stamp)
         self._catalogue.go_back(self._target, clocks)
-        copy = self._path / str(next_number(self._path))
-        copy_index(source, copy)
-        with writing():
-            write_durably(self._path / CURRENT, copy.name)
-            remove_unnamed(self._path)
+        return_to(self._path, source)
 
     def _is_read(self) -> bool:
         try:

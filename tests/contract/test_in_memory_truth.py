@@ -7,6 +7,7 @@ from memory_tool.adapters.in_memory_state import InMemoryStore
 from memory_tool.errors import Unavailable
 from memory_tool.port_values import ForeignHistory, TargetBase
 from memory_tool.scope import Scope
+from tests.contract.adoption import AdoptionContract
 from tests.contract.change_log import ChangeLogContract
 from tests.contract.generation_catalogue import Catalogued, GenerationCatalogueContract
 from tests.contract.record_reader import RecordReaderContract, SpaceRegistryContract
@@ -27,6 +28,10 @@ class InMemory:
 
 class TestInMemoryRecordStore(InMemory, RecordStoreContract):
     """Commits and scopes."""
+
+
+class TestInMemoryAdoption(InMemory, AdoptionContract):
+    """Memories that were kept elsewhere."""
 
 
 class TestInMemorySnapshot(InMemory, SnapshotContract):

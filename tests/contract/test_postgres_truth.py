@@ -6,6 +6,7 @@ import pytest
 
 from memory_tool.adapters.postgres_generations import PostgresGenerations
 from memory_tool.adapters.postgres_server import Role
+from tests.contract.adoption import AdoptionContract
 from tests.contract.change_log import ChangeLogContract
 from tests.contract.generation_catalogue import Catalogued, GenerationCatalogueContract
 from tests.contract.record_reader import RecordReaderContract, SpaceRegistryContract
@@ -27,6 +28,10 @@ class InPostgres:
 
 class TestPostgresRecordStore(InPostgres, RecordStoreContract):
     """Commits and scopes."""
+
+
+class TestPostgresAdoption(InPostgres, AdoptionContract):
+    """Memories that were kept elsewhere."""
 
 
 class TestPostgresSnapshot(InPostgres, SnapshotContract):

@@ -47,6 +47,10 @@ COMMANDS: Final = (
     "rebuild",
     "tiers",
     "serve",
+    "backup",
+    "restore",
+    "export",
+    "import",
 )
 HEAVY: Final = (
     "faiss",

@@ -31,7 +31,7 @@ def test_a_ledger_that_never_was_is_empty(tmp_path: Path) -> None:
     assert EraseLedgerFile(tmp_path / "none.jsonl").lines() == ()
 
 
-@pytest.mark.parametrize("damage", ["half a li", '{"name": "a"}\n', "[]\n", '{"at": "today"}\n'])
+@pytest.mark.parametrize("damage", ["half a li\n", '{"name": "a"}\n', "[]\n", '{"at": "today"}\n'])
 def test_a_damaged_line_is_refused_by_number(tmp_path: Path, damage: str) -> None:
     """To skip it could leave somebody's memories in a restored database."""
     path = tmp_path / "ledger.jsonl"
@@ -40,6 +40,25 @@ def test_a_damaged_line_is_refused_by_number(tmp_path: Path, damage: str) -> Non
         file.write(damage)
     with pytest.raises(Corrupt, match=r"line 2 of .*ledger.jsonl"):
         EraseLedgerFile(path).lines()
+
+
+def test_a_line_cut_off_by_a_crash_was_never_acknowledged(tmp_path: Path) -> None:
+    """Its end is written with it; the next order begins a line of its own."""
+    path = tmp_path / "ledger.jsonl"
+    EraseLedgerFile(path).append([line("a")])
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"name": "half')
+    assert EraseLedgerFile(path).lines() == (line("a"),)
+    EraseLedgerFile(path).append([line("b")])
+    assert EraseLedgerFile(path).lines() == (line("a"), line("b"))
+
+
+def test_a_ledger_out_of_reach_is_told(tmp_path: Path) -> None:
+    """Nobody may take it for an empty one."""
+    with pytest.raises(Unavailable, match="can't be read"):
+        EraseLedgerFile(tmp_path).lines()
+    with pytest.raises(Unavailable, match="can't be written"):
+        EraseLedgerFile(tmp_path).append([line("a")])
 
 
 def test_a_full_disk_leaves_whole_lines() -> None:
