@@ -24,9 +24,9 @@ from memory_tool.adapters.postgres_reader import PostgresRecordReader
 from memory_tool.adapters.postgres_record_store import PostgresRecordStore
 from memory_tool.adapters.postgres_repair import PostgresRepair
 from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
+from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.adapters.postgres_terms import PostgresTerms
 from memory_tool.adapters.postgres_upkeep import PostgresUpkeep
-from memory_tool.adapters.postgres_whole_spaces import PostgresWholeSpaces
 from memory_tool.bootstrap_erase import EraseDoors, erase_doors
 from memory_tool.bootstrap_renewals import renewal_of
 from memory_tool.bootstrap_upkeep import AgeingStores, ageing_stores, forgetting_duties
@@ -118,7 +118,7 @@ def postgres_truth(
         gaps=log,
         identity=identity,
         shown=database.shown,
-        keeper=PostgresWholeSpaces(worker, ageing.archive),
+        keeper=PostgresSpaces(worker, ageing.archive),
         inventory=PostgresInventory(worker),
         erasing=erase_doors(
             settings,

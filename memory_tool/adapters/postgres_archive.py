@@ -14,7 +14,7 @@ from memory_tool.adapters.postgres_rows import (
 from memory_tool.archive_ports import Archive, ArchiveRecord
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.log import logger
-from memory_tool.model import ArchivePlace, Memory, MemoryId, StoredRow
+from memory_tool.model import ArchivePlace, Memory, StoredRow
 from memory_tool.port_values import ChunkWords, Loaded, RowChange
 from memory_tool.scope import Namespace
 from memory_tool.text.normalise import content_hash
@@ -90,22 +90,11 @@ class WholeRows:
             return None
 
     def _read(self, row: StoredRow, place: ArchivePlace) -> ArchiveRecord:
-        return self.record(place, row.memory.id, text_hash=row.content_hash)
-
-    def record(
-        self, place: ArchivePlace, memory_id: MemoryId, *, text_hash: bytes
-    ) -> ArchiveRecord:
-        """What the archive keeps of a memory whose text has this hash.
-
-        Raises:
-            Corrupt: What lies there is missing, damaged or of another memory.
-            Unavailable: The archive can't be reached.
-        """
         if self._archive is None:
             message = "this store was opened without its archive"
             raise Unavailable(message, store="archive")
         record = self._archive.read(place)
-        if record.id != memory_id or content_hash(record.content) != text_hash:
+        if record.id != row.memory.id or content_hash(record.content) != row.content_hash:
             message = f"the archive file {place.file} holds another memory in the place of this one"
             raise Corrupt(message, command="threefold tiers")
         return record

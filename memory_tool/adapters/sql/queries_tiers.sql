@@ -112,10 +112,6 @@ FROM threefold.archive_file f
 JOIN threefold.memory m ON m.ns_id = f.ns_id
 WHERE f.name = %(name)s AND m.tier <> 'hot' AND m.archive ->> 'file' = f.name
 
--- name: archive_place
--- Where the archive keeps the text of a memory.
-SELECT m.archive FROM threefold.memory m WHERE m.ns_id = %(ns_id)s AND m.id = %(id)s::uuid
-
 -- name: switch_archive
 -- Read memories of a file from another one.
 UPDATE threefold.memory m SET archive = p.archive
