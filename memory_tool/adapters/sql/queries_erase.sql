@@ -8,7 +8,7 @@ SELECT encode(uuid_send(name), 'hex') FROM threefold.erase_ledger
 -- A line of the erase ledger was carried out.
 INSERT INTO threefold.erase_ledger (ns_id, memory_id, at, name)
 VALUES (%(ns_id)s, %(memory_id)s, %(at)s, %(name)s)
-ON CONFLICT (name) DO NOTHING
+ON CONFLICT (ns_id, name) DO NOTHING
 
 -- name: erase_memories
 -- Some memories of a namespace, or some of all where none is named.
