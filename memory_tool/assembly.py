@@ -137,6 +137,14 @@ class Erasing(Protocol):
         ...
 
 
+class MoveDue(Protocol):
+    """Moves memories that are not in the tier of their age."""
+
+    def __call__(self, may_go_on: MayGoOn, on_batch: Callable[[int, int], None] = ...) -> int:
+        """How many were moved; ``on_batch`` hears so many were, of how many that are known."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ageing:
     """What becomes of memories with time.
@@ -149,7 +157,7 @@ class Ageing:
     """
 
     figures: Callable[[], TierFigures]
-    move: Callable[[MayGoOn], int]
+    move: MoveDue
     use: UseLog
     archives: bool
 

@@ -158,7 +158,7 @@ def _joined(
         gaps=truth.gaps,
         exchange=truth.exchange,
         background=background,
-        eraser=_eraser(settings, truth, background=background),
+        eraser=_eraser(settings, truth, indexes=indexes, background=background),
         ageing=ageing,
         truth_side=truth.side,
         inspected=indexes.inspected(number),
@@ -178,10 +178,18 @@ def _joined(
     return with_changes(stores, made)
 
 
-def _eraser(settings: Settings, truth: Truth, *, background: Background | None) -> Erase | None:
+def _eraser(
+    settings: Settings, truth: Truth, *, indexes: Indexes, background: Background | None
+) -> Erase | None:
     if truth.erasing is None or truth.following is None or background is None:
         return None
-    return eraser_of(settings, truth.erasing, background=background, jobs=truth.following.jobs)
+    return eraser_of(
+        settings,
+        truth.erasing,
+        background=background,
+        jobs=truth.following.jobs,
+        leave_spaces=indexes.leave_kept,
+    )
 
 
 def _space_in_use(embedder: Embedder, recorded: EmbeddingSpace | None) -> EmbeddingSpace | None:

@@ -18,7 +18,7 @@ from memory_tool.erase_values import Place
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.index_jobs.archive_upkeep import ArchiveUpkeep
 from memory_tool.index_jobs.erase import Erase, ErasePlaces, replay
-from memory_tool.index_jobs.erase_indexes import EraseIndexes
+from memory_tool.index_jobs.erase_indexes import ErasedFrom, EraseIndexes
 from memory_tool.job_ports import Jobs
 from memory_tool.settings import Settings
 from memory_tool.tier_ports import ArchiveRegister
@@ -74,15 +74,27 @@ def erase_doors(
 
 
 def eraser_of(
-    settings: Settings, doors: EraseDoors, *, background: Background, jobs: Jobs
+    settings: Settings,
+    doors: EraseDoors,
+    *,
+    background: Background,
+    jobs: Jobs,
+    leave_spaces: Callable[[], Sequence[str]],
 ) -> Erase:
-    """Everything that erases, joined."""
+    """Everything that erases, joined; ``leave_spaces`` removes indexes that nobody follows."""
     # Whoever reads a file at this moment is told that it is gone, and shows a summary.
     archives = ArchiveUpkeep(doors.archive, doors.register, patience=0.0)
     folders = [settings.data_dir, settings.archive_folder]
     if doors.server_folder is not None:
         folders.append(doors.server_folder)
-    indexes = EraseIndexes(background, jobs=jobs, known=doors.targets.known)
+    indexes = EraseIndexes(
+        ErasedFrom(
+            background=background,
+            jobs=jobs,
+            targets=doors.targets,
+            leave_spaces=lambda: doors.targets.leave(leave_spaces()),
+        )
+    )
     return Erase(
         doors.ledger,
         doors.truth,
@@ -101,9 +113,12 @@ def _archive_places(archives: ArchiveUpkeep) -> Sequence[Place]:
     try:
         archives.run(lambda: True)
         # What was written anew a moment ago is removed now.
-        archives.run(lambda: True)
+        damaged = archives.sweep(lambda: True)
     except (Corrupt, Unavailable) as error:
         return [Place(name="archives", state="waiting", said=str(error))]
+    if damaged:
+        said = f"damaged, and can't be written anew: {', '.join(damaged)}"
+        return [Place(name="archives", state="waiting", said=said)]
     return [Place(name="archives", state="done", said="no file holds a line without a memory")]
 
 

@@ -137,6 +137,18 @@ class Indexes:
         self._tidy_folder(lambda: True)
         self._tidy_server(lambda: True)
 
+    def leave_kept(self) -> tuple[str, ...]:
+        """Remove the indexes of spaces that nobody follows; the targets that they were."""
+        followed = frozenset(self.followed())
+        if not self.by_space or self._truth.keeper is None:
+            return ()
+        left = [one for one in self._truth.keeper.spaces() if one.number not in followed]
+        if self._vectors is not None:
+            self._vectors.tidy_vectors(keep=followed)
+        else:
+            tidy(self._root, self._truth.identity, keep=followed)
+        return tuple(self.vector_index(one.number).target for one in left)
+
     def _tidy_folder(self, _may_go_on: MayGoOn) -> None:
         if self._vectors is None:
             tidy(self._root, self._truth.identity, keep=self._needed())

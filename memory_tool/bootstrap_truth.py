@@ -122,7 +122,7 @@ def postgres_truth(
         exchange=PostgresExchange(app, worker, records=records),
         identity=identity,
         shown=database.shown,
-        keeper=PostgresSpaces(worker),
+        keeper=PostgresSpaces(worker, ageing.archive),
         inventory=PostgresInventory(worker),
         erasing=erase_doors(
             settings,

@@ -4,6 +4,7 @@ The rules of :mod:`memory_tool.ports` hold here too.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from memory_tool.erase_values import CanaryScan, LedgerLine, Place
@@ -49,6 +50,34 @@ class EraseTruth(Protocol):
 
     def said_elsewhere(self, piece: str) -> bool:
         """Whether a memory that stays says this too."""
+        ...
+
+
+class ErasedTargets(Protocol):
+    """The indexes that follow the truth, and what is kept of them."""
+
+    def now(self) -> datetime:
+        """The store's clock."""
+        ...
+
+    def known(self) -> tuple[str, ...]:
+        """Every target that is read, whoever follows it."""
+        ...
+
+    def being_built(self) -> bool:
+        """Whether any target has a successor that is not finished."""
+        ...
+
+    def age_kept(self, made_until: datetime) -> None:
+        """Make every generation made until then too old to be kept for a way back."""
+        ...
+
+    def built_since(self, since: datetime) -> frozenset[str]:
+        """Targets built from nothing since then, of which nothing older is kept."""
+        ...
+
+    def leave(self, targets: Sequence[str]) -> None:
+        """Forget targets that nobody follows any more."""
         ...
 
 

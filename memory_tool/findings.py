@@ -6,7 +6,7 @@ An index may be late: what it has not applied yet is no finding. Pure.
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from memory_tool.model import MemoryId
 
@@ -86,6 +86,8 @@ REDELIVERED: Final = frozenset(
 )
 """What is wrong with a memory: it is delivered again under a fresh number."""
 
+Place: TypeAlias = tuple[Drift, str, int | None, MemoryId | None]
+
 TRUTH: Final = "truth"
 """The target of findings about the truth itself."""
 
@@ -115,7 +117,7 @@ class Finding:
     chunks: int = 0
 
     @property
-    def place(self) -> tuple[Drift, str, int | None, MemoryId | None]:
+    def place(self) -> "Place":
         """What two looks at the same thing agree about, though their words may differ."""
         return self.drift, self.target, self.ns_id, self.memory_id
 
@@ -130,6 +132,14 @@ class Finding:
             "expected": self.expected,
         }
         return {name: value for name, value in told.items() if value not in (None, "")}
+
+
+def each_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Of several about the same place the first: a memory is repaired as a whole."""
+    places: dict[Place, Finding] = {}
+    for finding in findings:
+        places.setdefault(finding.place, finding)
+    return list(places.values())
 
 
 def confirmed(first: Iterable[Finding], second: Iterable[Finding]) -> list[Finding]:

@@ -123,6 +123,10 @@ class TruthAudit(Protocol):
         """Where the truth contradicts itself."""
         ...
 
+    def waiting(self) -> int:
+        """How many live memories wait for a vector, as after a failure of the embedder."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redelivery:

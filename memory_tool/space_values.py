@@ -69,11 +69,15 @@ def without_space(target: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unembedded:
-    """A memory with chunks that lack a vector in some space: (ordinal, start, stop) of each."""
+    """A memory with chunks that lack a vector in some space: (ordinal, start, stop) of each.
+
+    ``content`` is the whole text, also of a cold memory; ``None`` where what the archive keeps of
+    it is damaged.
+    """
 
     ns_id: int
     memory_id: MemoryId
-    content: str
+    content: str | None
     content_hash: bytes
     chunks: tuple[tuple[int, int, int], ...]
 

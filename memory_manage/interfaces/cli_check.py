@@ -58,7 +58,7 @@ def check(
         said = (
             _repaired(tool, level, sample=sample, quiet=store.as_json)
             if repair
-            else (_checked(tool, level, sample=sample, quiet=store.as_json))
+            else _checked(tool, level, sample=sample, quiet=store.as_json)
         )
     status, document, lines = said
     if store.as_json:
@@ -122,6 +122,7 @@ def _document(found: "Checked") -> Mapping[str, Any]:
         "clean": found.clean,
         "targets": list(found.targets),
         "unchecked": dict(found.unchecked),
+        "waiting": found.waiting,
         "findings": [finding.to_dict() for finding in found.findings],
     }
 
@@ -134,7 +135,8 @@ def _lines(found: "Checked") -> list[str]:
         said = ", ".join(f"{count:,} × {kind}" for kind, count in kinds.items())
         rows.append((target, said or "clean"))
     rows += [(target, f"not checked: {reason}") for target, reason in found.unchecked.items()]
-    return [*aligned(rows), *_shown(found.findings)]
+    waiting = [f"{found.waiting:,} memories wait for their vectors"] if found.waiting else []
+    return [*aligned(rows), *waiting, *_shown(found.findings)]
 
 
 def _shown(findings: "tuple[Finding, ...]") -> list[str]:

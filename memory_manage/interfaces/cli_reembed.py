@@ -1,13 +1,13 @@
 """``threefold reembed``: change the embedding model of a store while it is in use."""
 
-import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memory_manage.interfaces.cli_groups import with_groups
 from memory_manage.interfaces.cli_options import StoreOptions
+from memory_manage.interfaces.cli_progress import shown
 from memory_manage.interfaces.cli_session import note, print_json, print_lines
 from memory_manage.interfaces.cli_worker import stopping
 from memory_tool.errors import InputError, SpaceMismatch, Unavailable
@@ -15,13 +15,11 @@ from memory_tool.errors import InputError, SpaceMismatch, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from memory_manage.interfaces.cli_progress import Shown
     from memory_tool.assembly import ChangeOfModel
     from memory_tool.job_values import MayGoOn
     from memory_tool.space_values import KnownSpace, Step
     from memory_tool.tool import MemoryTool
-
-_EVERY_SECONDS: Final = 5.0
-"""How often progress is told."""
 
 
 @with_groups
@@ -57,10 +55,20 @@ def reembed(
             _forget(change, lambda: not stopped.is_set(), store=store)
             return
         coming = change.back() if model is None else change.begin(model)
-        said = _Progress(quiet=store.as_json)
-        done = change.run(lambda: not stopped.is_set(), said)
+        with shown(quiet=store.as_json) as display:
+            done = change.run(
+                lambda: not stopped.is_set(),
+                lambda step: _say(step, display, quiet=store.as_json),
+            )
         active = tool.stores.active() == coming.number
     _report(coming, done=done and active, store=store)
+
+
+def _say(step: "Step", display: "Shown", *, quiet: bool) -> None:
+    if step.every:
+        display.at(step.what, step.done, total=step.every)
+    elif not quiet:
+        note(step.what)
 
 
 def _forget(change: "ChangeOfModel", may_go_on: "MayGoOn", *, store: StoreOptions) -> None:
@@ -83,31 +91,6 @@ def _report(coming: "KnownSpace", *, done: bool, store: StoreOptions) -> None:
         "the ones before are kept: threefold reembed --rollback goes back,"
         " threefold reembed --forget lets go of them",
     )
-
-
-class _Progress:
-    """Tells now and then how far the vectors are, and how long the rest may take."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._began: tuple[float, int] | None = None
-        self._told_at = 0.0
-
-    def __call__(self, step: "Step") -> None:
-        if self._quiet:
-            return
-        what, done, every = step
-        if not every:
-            note(what)
-            return
-        now = time.monotonic()
-        began, before = self._began = self._began or (now, done)
-        if done < every and now - self._told_at < _EVERY_SECONDS:
-            return
-        self._told_at = now
-        made, seconds = done - before, now - began
-        rest = f", about {(every - done) * seconds / made:,.0f} s left" if made else ""
-        note(f"{what}: {done:,} of {every:,}{rest}")
 
 
 def _ignore(_line: str) -> None:

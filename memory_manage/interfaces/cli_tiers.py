@@ -1,15 +1,20 @@
 """``threefold tiers``: where memories are kept by their age, and moving them now."""
 
-from typing import Annotated, Any
+import threading
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from memory_manage.interfaces.cli_groups import with_groups
 from memory_manage.interfaces.cli_options import StoreOptions
 from memory_manage.interfaces.cli_output import print_fields
+from memory_manage.interfaces.cli_progress import shown
 from memory_manage.interfaces.cli_session import print_json
 from memory_manage.interfaces.cli_worker import opened_tool, stopping
 from memory_tool.errors import InputError
+
+if TYPE_CHECKING:
+    from memory_tool.assembly import Ageing
 
 
 @with_groups
@@ -32,7 +37,7 @@ def tiers(
         if ageing is None:
             message = "this record store knows no tiers"
             raise InputError(message)
-        moved = ageing.move(lambda: not stopped.is_set()) if run else None
+        moved = _moved(ageing, stopped, quiet=store.as_json) if run else None
         figures = ageing.figures()
     told: dict[str, Any] = {
         "memories": dict(figures.memories),
@@ -56,3 +61,11 @@ def tiers(
     if moved is not None:
         lines["moved"] = f"{moved:,}"
     print_fields(lines)
+
+
+def _moved(ageing: "Ageing", stopped: threading.Event, *, quiet: bool) -> int:
+    with shown(quiet=quiet) as display:
+        return ageing.move(
+            lambda: not stopped.is_set(),
+            lambda moved, known: display.at("moving", moved, total=known),
+        )

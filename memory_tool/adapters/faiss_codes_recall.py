@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_tool.adapters.faiss_codes import RECALL_AT, IndexKind
+from memory_tool.adapters.faiss_codes import RECALL_AT, SAMPLED_AIM, IndexKind
 from memory_tool.adapters.faiss_graph import Graph
 from memory_tool.adapters.faiss_vectors import Halves, decoded, inner_products, steps
 from memory_tool.model import Vector
@@ -72,7 +72,7 @@ def measured_recall(index: faiss.Index, kind: IndexKind, *, sample: Sample) -> t
     width, recall = 0, 0.0
     for width in kind.widths(index):
         recall = sample.recall(index, kind, width=width)
-        if recall >= kind.recall_wanted:
+        if recall >= max(kind.recall_wanted, SAMPLED_AIM):
             break
     return width, recall
 

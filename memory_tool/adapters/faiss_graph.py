@@ -115,7 +115,7 @@ def read_graph(path: Path, kind: IndexKind, *, rows: int, dimension: int) -> fai
     except (RuntimeError, OSError) as error:
         message = f"{name} can't be read as a graph: {error}"
         raise Corrupt(message) from error
-    if not kind.made(index):
+    if not kind.recognises(index):
         message = f"{name} holds a {type(index).__name__}, which is not {kind.name}"
         raise Corrupt(message)
     if (index.ntotal, index.d) != (rows, dimension):
@@ -137,9 +137,17 @@ def build_graph(halves: Halves, kind: IndexKind, *, policy: GraphPolicy) -> fais
         raise TooFewVectors(message)
     index = kind.empty(rows, dimension)
     if not index.is_trained:
-        index.train(decoded(halves[:: -(-rows // kind.training_rows(dimension))]))
+        index.train(decoded(training_sample(halves, kind)))
     extend_graph(index, halves, policy=policy)
     return index
+
+
+def training_sample(halves: Halves, kind: IndexKind) -> Halves:
+    """As many rows as the kind is trained with, from everywhere."""
+    rows, dimension = halves.shape
+    count = min(rows, kind.training_rows(dimension))
+    sample: Halves = halves[np.arange(count) * rows // count]
+    return sample
 
 
 def extend_graph(index: faiss.Index, halves: Halves, *, policy: GraphPolicy) -> None:

@@ -119,6 +119,11 @@ class PostgresAudit(TruthAudit):
                 chunks=chunks,
             )
 
+    def waiting(self) -> int:
+        """See :meth:`memory_tool.inspection_ports.TruthAudit.waiting`."""
+        ((memories,),) = self._fetched(statement("waiting_memories"), {})
+        return int(memories)
+
     def _fetched(
         self, sql: LiteralString, parameters: Mapping[str, object], *, target: str = ""
     ) -> list[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ of row-level security keep the owner out too, so they are lifted, for the owner,
 transaction.
 """
 
+import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, cast
 
@@ -74,13 +75,22 @@ class PostgresRestoreTarget(RestoreTarget):
             "SELECT set_config('lock_timeout', %s, true)", [f"{self._lock_seconds * 1000:.0f}ms"]
         )
         ordered = sorted(_names(connection), key=lambda name: (name not in _FIRST, name))
-        try:
-            connection.execute(
-                sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(_qualified(ordered))
-            )
-        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
-            message = f"others use the tables: {self._in_the_way(connection.info.backend_pid)}"
-            raise Unavailable(message) from error
+        locking = sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(_qualified(ordered))
+        deadline = time.monotonic() + self._lock_seconds
+        while True:
+            try:
+                # A savepoint: what is locked before a failure is let go of.
+                with connection.transaction():
+                    connection.execute(locking)
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+                crossed = isinstance(error, psycopg.errors.DeadlockDetected)
+                if crossed and time.monotonic() < deadline:
+                    # Somebody took the same tables in another order, and goes on now.
+                    continue
+                message = f"others use the tables: {self._in_the_way(connection.info.backend_pid)}"
+                raise Unavailable(message) from error
+            else:
+                return
 
     def _in_the_way(self, own: int) -> str:
         with psycopg.connect(self._conninfo, **PATIENCE) as other:

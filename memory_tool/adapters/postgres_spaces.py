@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -13,24 +14,26 @@ from memory_tool.adapters.postgres_rows import (
     HALF,
     embedding_bytes,
     json_text,
-    number_array,
     space_definition,
 )
-from memory_tool.errors import InputError
-from memory_tool.model import EmbeddingSpace, Json
+from memory_tool.archive_ports import Archive
+from memory_tool.errors import Corrupt, InputError, Unavailable
+from memory_tool.log import logger
+from memory_tool.model import ArchivePlace, EmbeddingSpace, Json
 from memory_tool.port_values import StoredVectors
 from memory_tool.query import Candidate
 from memory_tool.space_ports import SpaceKeeper
 from memory_tool.space_values import EmbeddedText, FilledChunk, KnownSpace, Unembedded
+from memory_tool.text.normalise import content_hash
 
-_PAGE: Final = 32
-"""Memories read at once: each may be ten megabytes of text."""
-
-_NAMESPACES: Final = 500
-"""Namespaces asked about at once; most have a few memories."""
+_PAGE: Final = 64
+"""Chunks looked at in one round trip. Each may bring a text of ten megabytes along."""
 
 _SETTLED: Final = 5_000
 """Chunks moved in one transaction."""
+
+_ALL: Final = 100.0
+"""The share of pages of a sample that leaves none out, in percent."""
 
 _NOBODY: Final = "0" * 32
 """The id before all others."""
@@ -39,8 +42,10 @@ _NOBODY: Final = "0" * 32
 class PostgresSpaces(SpaceKeeper):
     """See :mod:`memory_tool.space_ports`. Connects as ``threefold_worker``."""
 
-    def __init__(self, pool: PostgresPool) -> None:
+    def __init__(self, pool: PostgresPool, archive: Archive | None = None) -> None:
+        """Without an ``archive`` cold memories keep the model that they were stored with."""
         self._pool = pool
+        self._archive = archive
 
     # ── Which spaces there are ──
 
@@ -115,26 +120,45 @@ class PostgresSpaces(SpaceKeeper):
 
     def missing(self, space: int, ns_ids: Sequence[int]) -> Iterator[Unembedded]:
         """See :meth:`memory_tool.space_ports.VectorFiller.missing`."""
-        for first in range(0, len(ns_ids), _NAMESPACES):
-            yield from self._missing(space, sorted(ns_ids[first : first + _NAMESPACES]))
+        for ns_id in ns_ids:
+            yield from self._missing(space, ns_id)
 
-    def _missing(self, space: int, ns_ids: Sequence[int]) -> Iterator[Unembedded]:
-        left, after = list(ns_ids), _NOBODY
-        while left:
+    def _missing(self, space: int, ns_id: int) -> Iterator[Unembedded]:
+        place: tuple[str, int] | None = (_NOBODY, -1)
+        while place is not None:
+            after, ordinal = place
             records = self._fetch(
                 "missing_vectors",
                 {
                     "space": space,
-                    "ns_ids": number_array(left),
-                    "after": [after, *[_NOBODY] * (len(left) - 1)],
+                    "ns_id": ns_id,
+                    "after": after,
+                    "ordinal": ordinal,
                     "bound": _PAGE,
                 },
             )
-            yield from (_unembedded(record) for record in records if record[2] is not None)
-            if len(records) < _PAGE:
-                return
-            last, after = records[-1][:2]
-            left = left[left.index(last) :]
+            place = records[0][:2] if records else None
+            # A page may hold nothing that is missing.
+            for record in records:
+                if record[2] is not None:
+                    yield self._whole(_unembedded(record[2:-1]), record[-1])
+
+    def _whole(self, gap: Unembedded, archived: Mapping[str, Any] | None) -> Unembedded:
+        """With the text that its chunks are parts of: of a cold memory a summary is at hand."""
+        at_hand = gap.content is not None and content_hash(gap.content) == gap.content_hash
+        if archived is None or at_hand:
+            return gap
+        place = ArchivePlace(**archived)
+        try:
+            if self._archive is None:
+                message = "this store was opened without its archive"
+                raise Unavailable(message, store="archive")
+            found = self._archive.read(place).content
+        except Corrupt as error:
+            logger().warning("archive_unreadable", file=place.file, reason=str(error))
+            return replace(gap, content=None)
+        whole = content_hash(found) == gap.content_hash
+        return replace(gap, content=found if whole else None)
 
     def fill(self, space: int, ns_id: int, *, chunks: Sequence[FilledChunk]) -> int:
         """See :meth:`memory_tool.space_ports.VectorFiller.fill`."""
@@ -204,8 +228,12 @@ class PostgresSpaces(SpaceKeeper):
     def _sampled(self, name: str, space: int, *, limit: int) -> list[Any]:
         """Records from a share of the pages: about ten times as many chunks as are wanted."""
         chunks = int(self._fetch("size_of_chunks", {})[0][0])
-        share = min(100.0, 1_000.0 * limit / chunks) if chunks > 10 * limit else 100.0
-        return self._fetch(name, {"space": space, "share": share, "bound": limit})
+        share = min(_ALL, 1_000.0 * limit / chunks) if chunks > 10 * limit else _ALL
+        records = self._fetch(name, {"space": space, "share": share, "bound": limit})
+        if len(records) < limit and share < _ALL:
+            # The size may be one of long ago.
+            records = self._fetch(name, {"space": space, "share": _ALL, "bound": limit})
+        return records
 
     def _fetch(self, name: str, values: Mapping[str, object]) -> list[Any]:
         with self._pool.connection() as connection:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from memory_tool.adapters.tantivy_control import read_all_clocks, read_stamp
+from memory_tool.adapters.tantivy_control import count_controls, read_all_clocks, read_stamp
 from memory_tool.adapters.tantivy_copies import (
     keep_copy,
     kept_folder,
@@ -15,7 +15,6 @@ from memory_tool.adapters.tantivy_copies import (
 from memory_tool.adapters.tantivy_folder import (
     BUILDING,
     CURRENT,
-    Opened,
     TantivyFolder,
     named,
     opened_at,
@@ -98,13 +97,14 @@ class TantivyRenewal(Renewal, WayBack):
         if built is None or number is None:
             message = "the index that was built is gone"
             raise Corrupt(message)
-        mark = self._mark(built)
+        stamp = read_stamp(built.searcher, self._tokeniser)
+        rows = built.searcher.num_docs - (count_controls(built.searcher, stamp) if stamp else 0)
         self._catalogue.adopt(self._target)
         with writing():
             write_durably(self._path / CURRENT, number)
         self._end_succession()
-        self._keep_copy("full", mark=mark)
-        return Quality(generation=int(number), rows=built.searcher.num_docs, kind=_KIND)
+        self._keep_copy("full", mark=stamp.mark if stamp else None)
+        return Quality(generation=int(number), rows=rows, kind=_KIND)
 
     def close(self) -> None:
         """See :meth:`memory_tool.renewal_ports.Renewal.close`."""
@@ -116,7 +116,9 @@ class TantivyRenewal(Renewal, WayBack):
 
     def keep(self) -> None:
         """See :meth:`memory_tool.renewal_ports.WayBack.keep`."""
-        self._keep_copy("incremental", mark=self._mark(self._current.follow(None)))
+        opened = self._current.follow(None)
+        stamp = read_stamp(opened.searcher, self._tokeniser) if opened else None
+        self._keep_copy("incremental", mark=stamp.mark if stamp else None)
 
     def return_to(self, kept: KeptGeneration) -> None:
         """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
@@ -130,10 +132,6 @@ class TantivyRenewal(Renewal, WayBack):
             clocks = read_all_clocks(opened.searcher, stamp)
         self._catalogue.go_back(self._target, clocks)
         return_to(self._path, source)
-
-    def _mark(self, opened: Opened | None) -> str | None:
-        stamp = read_stamp(opened.searcher, self._tokeniser) if opened else None
-        return stamp.mark if stamp else None
 
     def _is_read(self) -> bool:
         try:

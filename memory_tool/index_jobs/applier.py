@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from memory_tool.breaker import Breaker, Condition
 from memory_tool.errors import Corrupt, ThreefoldError, Unavailable
 from memory_tool.generations import Way, successor_name
-from memory_tool.index_jobs.renewals import Renewals
+from memory_tool.index_jobs.renewals import Renewals, enough
 from memory_tool.index_jobs.tally import Tally
 from memory_tool.job_values import MayGoOn
 from memory_tool.log import logger
@@ -27,10 +27,6 @@ Building: TypeAlias = Literal["all", "needed", "none"]
 
 FIRST_ROWS: Final = 50_000
 """More than this is not applied to an empty index, but built before anybody reads it."""
-
-SWITCH_ROWS: Final = 1_000
-"""A successor may be read when no more is pending, a fifth of what a search may fetch itself; or no
-more than of the one that is read, or writes without pause would keep it from it for ever."""
 
 _T = TypeVar("_T")
 _EMPTY: Final = TargetBase(mark=None, clocks={})
@@ -301,10 +297,9 @@ class Applier:
         self._begun_again.add(name)
 
     def _enough(self, target: IndexTarget, successor: IndexTarget) -> int:
-        """How many rows may be pending of a successor that is switched to."""
-        if target.name in self._rebuilding:
-            return successor.patience.rows
-        return max(SWITCH_ROWS, self._log.pending(target.base().clocks))
+        lost = target.name in self._rebuilding
+        read = None if lost else self._log.pending(target.base().clocks)
+        return enough(successor.patience, read=read)
 
     def _switch(self, target: IndexTarget, renewal: Renewable, *, successor: IndexTarget) -> None:
         begun = self._clock()

@@ -31,23 +31,30 @@ class ArchiveUpkeep:
         self._patience = patience
 
     def run(self, may_go_on: MayGoOn) -> None:
-        """Do what is due.
+        """Do what is due; see :meth:`sweep`."""
+        self.sweep(may_go_on)
 
-        A damaged file keeps no other waiting. It stays stale, and is told each time: only an
-        operator can bring back what it held, or delete the memories of it.
+    def sweep(self, may_go_on: MayGoOn) -> tuple[str, ...]:
+        """Do what is due, and name the files that are damaged: what has to go is still in them.
+
+        They keep no other waiting. They stay stale, and are told each time: only an operator can
+        bring back what they held, or delete their memories.
 
         Raises:
             Unavailable: The store or the archive can't be reached.
         """
         self._remove_gone()
         self._remove_orphans()
+        damaged: list[str] = []
         for name, ns_id in self._register.stale().items():
             if not may_go_on():
-                return
+                break
             try:
                 self._rewrite(name, ns_id)
             except Corrupt as error:
                 logger().error("archive_corrupt", file=name, reason=str(error))
+                damaged.append(name)
+        return tuple(damaged)
 
     def _rewrite(self, name: str, ns_id: int) -> None:
         kept = self._register.kept(name)

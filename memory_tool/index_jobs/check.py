@@ -26,11 +26,13 @@ class Checked:
         targets: What was looked at.
         findings: What is not as it should be.
         unchecked: What could not be looked at, and why.
+        waiting: Memories that wait for a vector, which is no drift: they are found by words.
     """
 
     targets: tuple[str, ...]
     findings: tuple[Finding, ...]
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    waiting: int = 0
 
     @property
     def clean(self) -> bool:
@@ -74,12 +76,19 @@ class StoreCheck:
                 if error.store == "postgres":
                     raise
                 unchecked[target.target] = str(error)
+        waiting = 0
         looked = [name for name in self.targets if name not in unchecked]
         if level >= Level.ORPHANS:
             on_target(TRUTH)
             findings += _twice(self._truth.audit.faults)
+            waiting = self._truth.audit.waiting()
             looked.append(TRUTH)
-        return Checked(targets=tuple(looked), findings=tuple(findings), unchecked=unchecked)
+        return Checked(
+            targets=tuple(looked),
+            findings=tuple(findings),
+            unchecked=unchecked,
+            waiting=waiting,
+        )
 
     @property
     def subjects(self) -> tuple[str, ...]:

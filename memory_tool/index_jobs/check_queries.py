@@ -30,10 +30,14 @@ _WITHIN_A_MEMORY: Final = 1_000
 
 
 def shares(entries: Mapping[int, int], total: int) -> Mapping[int, int]:
-    """How many of each namespace make a sample of about ``total``; all, where there are no more."""
+    """How many of each namespace make a sample of about ``total``; all, where there are no more.
+
+    Among the chunks that are looked through may be some that no index holds: where all are wanted,
+    no namespace is cut short by them.
+    """
     held = sum(entries.values())
     if held <= total:
-        return {ns_id: count for ns_id, count in entries.items() if count}
+        return {ns_id: total for ns_id, count in entries.items() if count}
     largest = sorted(entries, key=lambda ns_id: (-entries[ns_id], ns_id))[:total]
     return {ns_id: max(1, entries[ns_id] * total // held) for ns_id in largest if entries[ns_id]}
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from memory_tool.errors import Corrupt
-from memory_tool.findings import REBUILT, Drift, Finding, Level
+from memory_tool.findings import REBUILT, Drift, Finding, Level, each_once
 from memory_tool.index_jobs.check_items import disagreements, entry_findings, vector_findings
 from memory_tool.index_jobs.check_queries import (
     SAMPLE,
@@ -53,7 +53,7 @@ class TargetCheck:
                 if any(finding.drift in REBUILT for finding in whole):
                     return whole
                 of_entries = list(self._of_its_entries(look, level))
-                asked = self._asked(look, level, apart_from=of_entries)
+                asked = each_once(self._asked(look, level, apart_from=of_entries))
                 return [*whole, *of_entries, *asked]
         except Corrupt as error:
             if error.store == "postgres":

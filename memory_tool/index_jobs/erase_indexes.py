@@ -1,49 +1,87 @@
 """What erasing does to the indexes: all of them anew, and nothing kept for a way back."""
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 from memory_tool.assembly import Background
+from memory_tool.erase_ports import ErasedTargets
 from memory_tool.erase_values import Place
-from memory_tool.index_jobs.target_group import FULL, MEND
+from memory_tool.index_jobs.target_group import FULL, INCREMENTAL, MEND
 from memory_tool.job_ports import Jobs
+
+WAIT_SECONDS: Final = 60.0
+"""How long other processes may take before their indexes are said to be waiting."""
+
+_LOOK_SECONDS: Final = 0.5
+
+
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedFrom:
+    """What erasing from indexes works with.
+
+    Attributes:
+        background: Builds the indexes of this process.
+        jobs: Tell other processes.
+        targets: Which indexes there are, and which were built since.
+        leave_spaces: Lets go of indexes of embedding spaces that are kept for a way back.
+    """
+
+    background: Background
+    jobs: Jobs
+    targets: ErasedTargets
+    leave_spaces: Callable[[], None]
 
 
 class EraseIndexes:
     """Builds the indexes of this process anew and asks others to do it with theirs."""
 
-    def __init__(
-        self,
-        background: Background,
-        *,
-        jobs: Jobs,
-        known: Callable[[], Sequence[str]],
-    ) -> None:
-        """``known`` names every target that the store knows of."""
-        self._background = background
-        self._jobs = jobs
-        self._known = known
+    def __init__(self, parts: ErasedFrom, *, wait_seconds: float = WAIT_SECONDS) -> None:
+        """``wait_seconds`` is how long others are waited for."""
+        self._parts = parts
+        self._wait_seconds = wait_seconds
 
     def run(self) -> Sequence[Place]:
         """Do it; a place for each index."""
-        return [*self._ours(), *self._others()]
-
-    def _ours(self) -> Iterator[Place]:
-        outcomes = self._background.do(FULL, again=True, may_go_on=lambda: True)
-        for group, outcome in outcomes.items():
-            for target in self._background.targets[group]:
-                if outcome == "done":
-                    said = "built anew, older generations removed"
-                    yield Place(name=target, state="done", said=said)
-                else:
-                    yield self._asked(target)
-
-    def _others(self) -> Iterator[Place]:
-        ours = {name for group in self._background.targets.values() for name in group}
-        for target in self._known():
+        parts = self._parts
+        since = parts.targets.now()
+        parts.leave_spaces()
+        if parts.targets.being_built():
+            # What was begun before holds what is to go: it is brought to its end, and replaced.
+            self._build()
+        self._build()
+        wanted = parts.targets.known()
+        ours = {name for group in parts.background.targets.values() for name in group}
+        for target in wanted:
             if target not in ours:
-                yield self._asked(target)
+                parts.jobs.offer(MEND, target, every="moment")
+        clean = self._waited_for(frozenset(wanted), since)
+        return [_place(target, done=target in clean) for target in wanted]
 
-    def _asked(self, target: str) -> Place:
-        self._jobs.offer(MEND, target, every="moment")
-        said = "another process was asked to build it anew"
-        return Place(name=target, state="waiting", said=said)
+    def _build(self) -> None:
+        self._parts.background.do(FULL, again=True, may_go_on=_always)
+
+    def _waited_for(self, wanted: AbstractSet[str], since: datetime) -> AbstractSet[str]:
+        parts, end = self._parts, time.monotonic() + self._wait_seconds
+        while True:
+            # What is kept is too old now, and whoever holds a lease removes it.
+            parts.targets.age_kept(since)
+            parts.background.do(INCREMENTAL, again=True, may_go_on=_always)
+            clean = parts.targets.built_since(since)
+            if wanted <= clean or time.monotonic() > end:
+                return clean
+            time.sleep(_LOOK_SECONDS)
+
+
+def _place(target: str, *, done: bool) -> Place:
+    if done:
+        return Place(name=target, state="done", said="built anew, older generations removed")
+    said = "another process was asked to build it anew"
+    return Place(name=target, state="waiting", said=said)

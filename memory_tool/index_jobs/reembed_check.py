@@ -8,6 +8,7 @@ from memory_tool.errors import Corrupt
 from memory_tool.inventory import differing
 from memory_tool.inventory_ports import IndexInventory, TruthInventory
 from memory_tool.model import Vector
+from memory_tool.port_values import StoredVectors
 from memory_tool.ports import VectorView
 from memory_tool.query import Candidate
 from memory_tool.space_ports import VectorSamples
@@ -74,8 +75,8 @@ def check_index(view: VectorView, vectors: VectorSamples, *, space: int) -> None
     recalls = [
         recall
         for (reference, _), vector, answer in list(zip(known, found, answers, strict=True))[:EXACT]
-        if (recall := _recall(reference, vector, answer=answer, vectors=vectors, space=space))
-        is not None
+        if (stored := vectors.namespace(space, reference.ns_id, limit=EXACT_ROWS)) is not None
+        and (recall := _recall(answer, vector, held=_held(stored, view))) is not None
     ]
     _check("of the nearest chunks are missed", recalls)
 
@@ -93,18 +94,18 @@ def _finds_itself(reference: Candidate, answer: tuple[Candidate, ...]) -> float:
     return float(any(one[:3] == place or one.score >= 1 - _SAME for one in answer))
 
 
-def _recall(
-    reference: Candidate,
-    vector: Vector,
-    *,
-    answer: tuple[Candidate, ...],
-    vectors: VectorSamples,
-    space: int,
-) -> float | None:
-    stored = vectors.namespace(space, reference.ns_id, limit=EXACT_ROWS)
-    if stored is None:
+def _held(stored: StoredVectors, view: VectorView) -> Vector:
+    """The vectors that the index has to hold: what was written since, it can't find."""
+    held = [one.version <= view.clock(one.ns_id) for one in stored.references]
+    vectors: Vector = stored.vectors[np.array(held, bool)]
+    return vectors
+
+
+def _recall(answer: tuple[Candidate, ...], vector: Vector, *, held: Vector) -> float | None:
+    """The share of the nearest that was found; ``None`` where there are none."""
+    scores = np.sort(np.einsum("nd,d->n", held, vector))[::-1][:_NEAREST]
+    if not len(scores):
         return None
-    scores = np.sort(np.einsum("nd,d->n", stored.vectors, vector))[::-1][:_NEAREST]
     least = float(scores[-1]) - _SAME
     return min(1.0, sum(one.score >= least for one in answer) / len(scores))
 

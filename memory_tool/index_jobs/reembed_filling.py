@@ -22,8 +22,9 @@ class _Wanted(NamedTuple):
     stop: int
 
     @property
-    def text(self) -> str:
-        return self.of.content[self.start : self.stop]
+    def text(self) -> str | None:
+        whole = self.of.content
+        return None if whole is None else whole[self.start : self.stop]
 
 
 class Filling:
@@ -40,7 +41,7 @@ class Filling:
 
     @property
     def refused(self) -> int:
-        """Chunks whose text the model refuses: they are found by their words alone."""
+        """Chunks whose text the model refuses, or the archive has lost: found by words alone."""
         return len(self._refused)
 
     def run(self, may_go_on: MayGoOn, done: Callable[[int], None]) -> bool:
@@ -63,7 +64,12 @@ class Filling:
         return may_go_on()
 
     def _fill(self, batch: Sequence[_Wanted]) -> int:
-        made = list(zip(batch, self._embed([one.text for one in batch]), strict=True))
+        texts = [one.text for one in batch]
+        vectors = iter(self._embed([text for text in texts if text is not None]))
+        made = [
+            (one, None if text is None else next(vectors))
+            for one, text in zip(batch, texts, strict=True)
+        ]
         self._refused.update((one.of.memory_id, one.ordinal) for one, got in made if got is None)
         filled = 0
         for ns_id, group in groupby(made, key=lambda pair: pair[0].of.ns_id):
@@ -73,6 +79,8 @@ class Filling:
         return filled
 
     def _embed(self, texts: Sequence[str]) -> list[Vector | None]:
+        if not texts:
+            return []
         try:
             return list(self._embedder.embed_passages(texts))
         except Unavailable:

@@ -10,10 +10,16 @@ from memory_tool.inventory import differing
 from memory_tool.inventory_ports import TruthInventory
 from memory_tool.log import logger
 from memory_tool.log_ports import IndexTarget
+from memory_tool.port_values import Patience
 from memory_tool.renewal_ports import GenerationCatalogue, Renewable, Tidied
 
 FRESH: Final = timedelta(hours=20)
 """The timetable repeats no younger build. Less than a day: one may begin later than another."""
+
+SWITCH_ROWS: Final = 1_000
+LOST_ROWS: Final = 5_000
+"""Rows that a search may have to fetch itself right after a switch: a fifth of what it can, or all
+of it where it has no index meanwhile."""
 
 _SHOWN: Final = 5
 
@@ -155,6 +161,15 @@ class Renewals:
         with renewal.inventory(successor=built) as held:
             settled = self._truth.settled(target.name, target.kind, clocks=held.clocks)
             return differing(settled.fingerprints, held.fingerprints(leaving_out=settled.moving))
+
+
+def enough(patience: Patience, *, read: int | None) -> int:
+    """How many rows may be pending of a successor that is switched to.
+
+    Never fewer than are pending of what is ``read``, or writes without pause would keep the new one
+    from it for ever; ``None`` where that can't be relied on.
+    """
+    return min(patience.rows, LOST_ROWS) if read is None else max(SWITCH_ROWS, read)
 
 
 def _named(ns_ids: Sequence[int]) -> str:

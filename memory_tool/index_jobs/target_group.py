@@ -18,6 +18,9 @@ from memory_tool.progress import Watch
 
 INCREMENTAL: Final = "incremental"
 FULL: Final = "full"
+ANEW: Final = "anew"
+"""A full build that somebody asks for: it leaves out none that was built a short while ago."""
+
 MEND: Final = "mend"
 TIDY: Final = "tidy"
 BACK: Final[Mapping[Way, str]] = {"hourly": "back-hourly", "daily": "back-daily"}
@@ -147,6 +150,7 @@ class TargetGroup:
 
     def do(self, kind: str, *, again: bool, may_go_on: MayGoOn) -> Outcome:
         """Offer the present period of a job (a further one with ``again``) and do it, if we may."""
+        kind = ANEW if again and kind == FULL else kind
         offer = self._agenda.offer(kind, self.name, every="moment" if again else None)
         if offer.done:
             return "done before"
@@ -271,6 +275,8 @@ class TargetGroup:
         def day(may_go_on: MayGoOn) -> None:
             self.renew(may_go_on, by_itself=not self._asked)
 
+        anew = partial(self.renew, by_itself=False)
+
         def tidy(_may_go_on: MayGoOn) -> None:
             self._applier.between(Renewals.tidy)
 
@@ -281,6 +287,7 @@ class TargetGroup:
         return [
             Duty(kind=INCREMENTAL, target=self.name, every="hour", run=self._hour),
             Duty(kind=FULL, target=self.name, every="day", run=day, by_itself=self._daily),
+            Duty(kind=ANEW, target=self.name, every="moment", run=anew, by_itself=False),
             Duty(kind=TIDY, target=self.name, every="day", run=tidy),
             *map(back, BACK),
             *map(mending, self.targets),

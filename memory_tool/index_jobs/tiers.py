@@ -1,10 +1,10 @@
 """Memories move to the tier that their age asks for, batch by batch, while searches go on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from memory_tool.archive_ports import Archive, ArchiveRecord
 from memory_tool.index_jobs.numbered import commit_changes
@@ -26,6 +26,13 @@ _LOOK: Final = 20_000
 
 _BATCH_BYTES: Final = 64 * 1024 * 1024
 """Most text of one batch: it is in memory while it is packed."""
+
+
+OnBatch: TypeAlias = Callable[[int, int], None]
+
+
+def _unheard(_moved: int, _known: int) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +58,10 @@ class Tiers:
         """Move what is due."""
         self.move(may_go_on)
 
-    def move(self, may_go_on: MayGoOn) -> int:
+    def move(self, may_go_on: MayGoOn, on_batch: OnBatch = _unheard) -> int:
         """Move what is due; how many memories were moved.
+
+        ``on_batch`` hears after each batch how many were moved, of how many that are known.
 
         Raises:
             Unavailable: The store, the archive or an index can't be reached: what was moved so far
@@ -62,7 +71,11 @@ class Tiers:
         moved = 0
         while may_go_on():
             due = self._parts.store.due(self._rules, _LOOK)
-            done = self._round(due, may_go_on)
+            known = moved + len(due)
+            done = 0
+            for batch in self._batches(due, may_go_on):
+                done += batch
+                on_batch(moved + done, known)
             moved += done
             # What could not be moved now is still due, and the next look would find it again.
             if not done or len(due) < _LOOK:
@@ -71,15 +84,14 @@ class Tiers:
         logger().info("tiers_moved", memories=moved)
         return moved
 
-    def _round(self, due: Sequence[DueMove], may_go_on: MayGoOn) -> int:
-        moved = 0
+    def _batches(self, due: Sequence[DueMove], may_go_on: MayGoOn) -> Iterator[int]:
+        """Move batch by batch; how many of each were moved."""
         for batch in _batches(due):
             if not may_go_on():
                 break
             done = self._move(batch)
-            moved += done
+            yield done
             self._pace.wait(done, may_go_on)
-        return moved
 
     def _move(self, batch: Sequence[DueMove]) -> int:
         first = batch[0]

@@ -11,12 +11,14 @@ from memory_tool.adapters.elasticsearch_indexes import ElasticsearchIndexes
 from memory_tool.adapters.elasticsearch_layout import KeywordLayout, VectorLayout, documents
 from memory_tool.adapters.faiss_fold import FaissTarget
 from memory_tool.adapters.faiss_graph import GraphPolicy
+from memory_tool.adapters.faiss_spaces import space_folder
 from memory_tool.adapters.tantivy_target import TantivyTarget
 from memory_tool.inspection_ports import TruthSide
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.model import EmbeddingSpace
 from memory_tool.port_values import ChangeRow, TargetBase
 from memory_tool.settings import Settings
+from memory_tool.space_values import FIRST_SPACE
 from memory_tool.text.tokenise import TOKENISER_VERSION
 from memory_tool.tool import MemoryTool
 
@@ -127,7 +129,7 @@ def folder_liars(settings: Settings, tool: MemoryTool, *, truth: TruthSide) -> S
     return (
         BatchLiar(
             target=FaissTarget(
-                settings.data_dir / "vectors",
+                space_folder(settings.data_dir / "vectors", _identity(truth), space=FIRST_SPACE),
                 name=vectors,
                 pointer=lambda: log.pointer(vectors),
                 policy=policy,

@@ -223,6 +223,30 @@ def test_saved_indexes_spare_a_rebuild(filled: OwnStore) -> None:
     assert filled.indexed().chunks == len(FACTS) + 1
 
 
+def test_indexes_are_built_anew_after_a_restore(filled: OwnStore) -> None:
+    """What was kept for rollback, or half built, is of another history now."""
+    with filled.open() as memory:
+        build_anew(memory)
+        backup = saved(filled)
+        memory.add("a fact of later", user_id="u")
+        build_anew(memory)
+        memory.add("a fact of later still", user_id="u")
+        restored(filled, backup, replace=True)
+        assert found(memory, "fact", user_id="u") == set(FACTS)
+        build_anew(memory)
+        assert memory.search("fact", user_id="u", on_degraded="raise").degraded == ()
+        assert found(memory, "fact", user_id="u") == set(FACTS)
+    assert filled.indexed().vectors == filled.indexed().chunks == len(FACTS)
+
+
+def build_anew(memory: MemoryManage) -> None:
+    """Do what ``threefold rebuild --full --again`` does."""
+    background = memory._tool.stores.background  # noqa: SLF001 - as the command does
+    assert background is not None
+    outcomes = background.do("full", again=True, may_go_on=lambda: True)
+    assert set(outcomes.values()) == {"done"}
+
+
 def test_a_damaged_index_is_in_no_backup(filled: OwnStore) -> None:
     """Its damage would be found when it is needed."""
     for file in filled.index_folders()[1].rglob("*.idx"):

@@ -21,7 +21,7 @@ def filled(own_store: OwnStore) -> OwnStore:
 
 def spoil(store: OwnStore) -> str:
     """Flip a bit in the ids of the vector index; the name of the file."""
-    path = max((store.data_dir() / "vectors").glob("gen-*/ids.u64"))
+    path = max((store.data_dir() / "vectors").glob("*/gen-*/ids.u64"))
     content = bytearray(path.read_bytes())
     content[0] ^= 1
     path.write_bytes(bytes(content))

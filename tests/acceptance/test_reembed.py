@@ -41,7 +41,9 @@ def filled(own_store: OwnStore) -> OwnStore:
         memory.add_many(list(FACTS), user_id="u")
         memory.add_many(["a kite of the neighbour"], user_id="v")
         assert memory.apply_now()
-    return replace(own_store, settings={**own_store.settings, "embedder": ""})
+    # Many tests beside each other are slower than a search may be.
+    settings = {**own_store.settings, "embedder": "", "arm_seconds": "20"}
+    return replace(own_store, settings=settings)
 
 
 @contextmanager

@@ -102,12 +102,28 @@ def test_a_rebuild_is_done_once_a_period(filled: OwnStore) -> None:
     assert second.stdout.endswith(": done before on this day\n")
     rebuilt = newest(generations)
     assert rebuilt > before
-    assert filled.command("rebuild", "--full", "--again").stdout.endswith(": done\n")
+    again = json.loads(filled.command("rebuild", "--full", "--again", "--json").stdout)
+    assert {group["outcome"] for group in again["groups"]} == {"done"}
+    assert [(one["rows"], one["verified"]) for one in again["built"]] == [(3, True)] * 2
     assert newest(generations) > rebuilt
     assert filled.indexed() == Indexed(vectors=3, chunks=3, canaries=0)
     assert filled.command("rebuild", "--incremental").stdout.endswith(": done\n")
     assert filled.command("rebuild").returncode == 2
     assert filled.command("rebuild", "--full", "--incremental").returncode == 2
+
+
+def test_a_build_that_nobody_wants_is_left_again(filled: OwnStore) -> None:
+    """One command for it; what can't be done is said, with the status of "not found"."""
+    assert filled.command("rebuild", "--full").returncode == 0
+    generations = filled.index_folders()[0]
+    rebuilt = newest(generations)
+    none = filled.command("rebuild", "--rollback", "--to", "hourly")
+    assert (none.returncode, newest(generations)) == (1, rebuilt), none.stderr
+    assert "no hourly generation" in none.stderr
+    back = filled.command("rebuild", "--rollback", "--to", "daily")
+    assert back.stdout.endswith(": done\n"), back.stderr
+    assert newest(generations) > rebuilt
+    assert filled.indexed() == Indexed(vectors=3, chunks=3, canaries=0)
 
 
 def newest(folder: Path) -> str:

@@ -53,7 +53,7 @@ class Kept:
                     ordinal=ordinal,
                     start=start,
                     stop=stop,
-                    vector=unit_vector(gap.content[start:stop], 4),
+                    vector=unit_vector(present(gap.content)[start:stop], 4),
                 )
                 for ordinal, start, stop in gap.chunks
             ]

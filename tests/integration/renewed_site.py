@@ -18,7 +18,7 @@ from memory_tool.adapters import tantivy_target
 from memory_tool.adapters.elasticsearch_successor import ElasticsearchSuccessor
 from memory_tool.adapters.faiss_successor import FaissSuccessor
 from memory_tool.bootstrap import open_tool
-from memory_tool.index_jobs import applier
+from memory_tool.index_jobs import renewals
 from memory_tool.index_jobs.background import BackgroundApplier
 from memory_tool.index_jobs.target_group import FULL
 from memory_tool.model import MemoryId, NewMemory
@@ -43,7 +43,7 @@ def build_in_small_batches(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FaissSuccessor, "batch", BATCH)
     patch.setattr(tantivy_target, "PATIENCE", small)
     patch.setattr(ElasticsearchSuccessor, "patience", small)
-    patch.setattr(applier, "SWITCH_ROWS", 0)
+    patch.setattr(renewals, "SWITCH_ROWS", 0)
 
 
 @dataclass(slots=True, kw_only=True)

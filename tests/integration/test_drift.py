@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from memory_tool.findings import TRUTH, Drift, Level
+from memory_tool.job_values import STORE
 from memory_tool.model import NewMemory, Patch
 from memory_tool.scope import Namespace, Scope
+from memory_tool.space_values import without_space
 from scripts.drifting.damage import DAMAGES
 from scripts.drifting.scene import Scene, scene_at
 from scripts.drifting.seeds import SEEDS
@@ -144,6 +147,20 @@ def test_a_coarse_level_says_less(scene: Scene) -> None:
     assert (of_memory.drift, of_memory.ns_id) == (Drift.MISSING, of_namespace.ns_id)
     assert told[Level.ITEMS] == told[Level.QUERIES] == told[Level.ORPHANS]
     assert repair_in(scene).run(Level.COUNTS).after.clean
+
+
+def test_the_daily_job_tells_the_log(scene: Scene) -> None:
+    """Nobody has to ask; each index is a job of its own, for each host has its own files."""
+    check = check_in(scene)
+    assert set(check.subjects) == {*map(without_space, scene.liars), STORE}
+    for liar in scene.liars.values():
+        next(seed for seed in SEEDS if seed.finds is Drift.ORPHAN).sow(scene, liar)
+    with capture_logs() as events:
+        for subject in check.subjects:
+            check.tell_log(subject)
+    told = [event["target"] for event in events if event["event"] == "drift_found"]
+    assert told == list(scene.liars)
+    assert repair_in(scene).run(Level.ITEMS).after.clean
 
 
 def test_indexes_on_a_server_are_checked_alike(

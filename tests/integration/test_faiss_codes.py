@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 
 from memory_tool.adapters.faiss_codes import KINDS, kind_named, kinds_of
-from memory_tool.adapters.faiss_graph import GraphPolicy, build_graph, read_graph, write_graph
+from memory_tool.adapters.faiss_graph import (
+    GraphPolicy,
+    build_graph,
+    read_graph,
+    training_sample,
+    write_graph,
+)
 from memory_tool.adapters.faiss_manifest import GraphNote
 from memory_tool.errors import Corrupt, TooFewVectors
 from memory_tool.model import Vector
@@ -193,6 +199,15 @@ def test_too_few_vectors_are_an_error_that_names_the_number() -> None:
     halves = clustered(500, seed=2).astype(np.float16)
     with pytest.raises(TooFewVectors, match="9,984 vectors at least, not 500"):
         build_graph(halves, KINDS["pq"], policy=POLICY)
+
+
+def test_a_sample_is_as_large_as_training_needs() -> None:
+    """Every second row of a few more than that would be too few."""
+    kind = KINDS["pq"]
+    rows = kind.training_rows(4) + 1
+    halves = np.zeros((rows, 4), np.float16)
+    assert len(training_sample(halves, kind)) == rows - 1 >= kind.least
+    assert len(training_sample(halves[:10_000], kind)) == 10_000
 
 
 def test_a_namespace_too_small_to_train_with_is_scanned(tmp_path: Path) -> None:

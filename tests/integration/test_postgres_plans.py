@@ -181,6 +181,18 @@ def test_appliers_read_the_log(worker: psycopg.Connection, ns_ids: list[int]) ->
     assert "Seq Scan" not in found
 
 
+def test_missing_vectors_are_looked_for_in_order(
+    worker: psycopg.Connection, ns_ids: list[int]
+) -> None:
+    """A page reads no more of a namespace than its own memories, however large that is."""
+    values = {"space": 2, "ns_id": ns_ids[0], "after": "0" * 32, "ordinal": -1, "bound": 32}
+    found = plan(worker, statement("missing_vectors"), values=values)
+    ordered = r"CTE page\n +->  Limit\n +->  Result\n +->  Index Scan using chunk_pkey"
+    assert re.search(ordered, found)
+    assert "memory_pkey" in found
+    assert "Seq Scan" not in found
+
+
 def test_pages_are_read_in_their_order(app: psycopg.Connection, ns_ids: list[int]) -> None:
     """Page 1,000 must not cost more than page 1."""
     values = {

@@ -268,6 +268,20 @@ def test_the_hourly_job_finds_what_no_search_can_notice(site: Site, database: Da
     site.check()
 
 
+def test_the_timetable_builds_what_was_not_built_lately(site: Site, database: Database) -> None:
+    """Each day by itself, so that deleted memories leave the files; no young build is repeated."""
+    young = site.marks()
+    assert set(site.background.once(lambda: True).values()) == {True}
+    assert site.marks() == young
+    age(database, timedelta(hours=21))
+    with database.connection(Role.WORKER) as connection:
+        # As if it were tomorrow.
+        connection.execute("DELETE FROM threefold.job")
+    assert set(site.background.once(lambda: True).values()) == {True}
+    assert all(old != new for old, new in zip(young, site.marks(), strict=True))
+    site.check()
+
+
 def test_a_full_disk_ends_a_build_and_the_old_index_serves(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,9 +308,9 @@ def test_damage_of_a_build_is_found_before_it_is_read(site: Site) -> None:
     """It begins again; what is read stays."""
     left = iter(range(4))
     site.background.do(FULL, again=True, may_go_on=lambda: next(left, None) is not None)
-    root = Path(site.settings["data_dir"]) / "vectors"
-    building = json.loads((root / "building").read_text())["generation"]
-    (damaged,) = root.glob(f"gen-{building:06}/ids.u64")
+    (building,) = (Path(site.settings["data_dir"]) / "vectors").rglob("building")
+    number = json.loads(building.read_text())["generation"]
+    damaged = building.parent / f"gen-{number:06}" / "ids.u64"
     damaged.write_bytes(b"\xaa" + damaged.read_bytes()[1:])
     site.check()
     with site_at(site.settings) as other:

@@ -1,5 +1,6 @@
 """What a repair does to the truth, and to indexes that another process brings forward."""
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,11 @@ from memory_tool.adapters.postgres_audit import PostgresAudit
 from memory_tool.adapters.postgres_repair import PostgresRepair
 from memory_tool.adapters.postgres_server import Role
 from memory_tool.inspection_ports import Redelivery
-from memory_tool.model import MemoryId, State
+from memory_tool.model import MemoryId, NewMemory, State
 from memory_tool.scope import Scope
 from memory_tool.write_changes import Remove
 from tests.contract.truth import Truth, contents, postgres_truth
-from tests.factories import ANNA, BEN, new_id
+from tests.factories import ANNA, BEN, chunk_of, new_id, put
 from tests.services.postgres import Database
 
 
@@ -118,3 +119,11 @@ def test_a_namespace_that_is_unknown_gets_nothing(repaired: Repaired) -> None:
     redelivery = Redelivery(ns_id=999_999, above=3, memories={new_id(): 1})
     assert repaired.repair.redeliver(redelivery) == 0
     assert 999_999 not in repaired.audit.clocks()
+
+
+def test_memories_that_wait_for_a_vector_are_counted_and_no_fault(repaired: Repaired) -> None:
+    """Their embedder was down: they are found by words, and get their vectors later."""
+    late = dataclasses.replace(chunk_of("late"), embedding=None)
+    repaired.truth.write(put(NewMemory(content="late"), late), put(NewMemory(content="tea")))
+    assert repaired.audit.waiting() == 1
+    assert list(repaired.audit.faults()) == []

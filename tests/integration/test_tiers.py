@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_tool.adapters.postgres_server import Role
+from memory_tool.adapters.postgres_spaces import PostgresSpaces
 from memory_tool.errors import Unavailable
 from memory_tool.model import MemoryId, NewMemory, OnDuplicate, Patch, Status
 from memory_tool.port_values import Opening, PageRequest
@@ -209,6 +211,20 @@ def test_what_lacks_a_vector_does_not_become_cold(house: TierHouse) -> None:
     house.age(40, memory_id)
     assert house.move() == 0
     assert house.tiers_of(memory_id) == ["hot"]
+
+
+def test_a_new_vector_is_made_of_the_text_and_not_of_its_summary(
+    house: TierHouse, texts: dict[MemoryId, str]
+) -> None:
+    """A change of model reaches cold memories too."""
+    house.move()
+    ((ns_id,),) = house.read("SELECT ns_id FROM threefold.ns_clock")
+    with house.database.pool(Role.WORKER, size=1) as worker:
+        spaces = PostgresSpaces(worker, house.archive)
+        assert {one.memory_id: one.content for one in spaces.missing(2, [ns_id])} == texts
+        for path in house.folder.iterdir():
+            path.unlink()
+        assert {one.content for one in spaces.missing(2, [ns_id])} == {None}
 
 
 def test_a_deleted_memory_leaves_the_archive(house: TierHouse) -> None:

@@ -32,16 +32,18 @@ from memory_tool.arm_calls import ArmCalls
 from memory_tool.breaker import Breaker
 from memory_tool.errors import Corrupt, NotFound, Unavailable, WriteConflict
 from memory_tool.index_jobs.applier import Applier
+from memory_tool.index_jobs.numbered import commit_changes
 from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.log_ports import ChangeLog, IndexTarget
 from memory_tool.metrics import Metrics
-from memory_tool.model import MemoryId, NewMemory, Patch, StoredRow
+from memory_tool.model import MemoryId, NewMemory, Patch, StoredRow, Tier
 from memory_tool.overlay import OverlayMemo
-from memory_tool.ports import KeywordIndex
+from memory_tool.ports import KeywordIndex, RecordStore
 from memory_tool.prepare import PrepareLimits, Preparer
 from memory_tool.query import Arm, Query, Strategy, WeightedSum
 from memory_tool.read_path import ReadParts, ReadPath, ReadRules
 from memory_tool.scope import Namespace, Scope
+from memory_tool.write_changes import Move
 from memory_tool.write_path import WritePath, WriteRules
 from tests.property.simulated_faults import NO_WAIT, Crash, FaultyLog, FaultyStore
 from tests.property.simulated_renewal import SimulatedRenewal
@@ -88,6 +90,7 @@ class Process:
     """One process: its folder, its two paths, and what it remembers."""
 
     folder: Folder
+    store: RecordStore
     write: WritePath
     read: ReadPath
 
@@ -181,6 +184,7 @@ class World:
         )
         return Process(
             folder=folder,
+            store=store,
             write=WritePath(
                 store,
                 preparer,
@@ -265,6 +269,16 @@ class World:
         if row is not None:
             self.acknowledged.pop(row.memory.id, None)
             process.write.remove(row.memory.namespace, [row.memory.id])
+
+    def move(self, process: Process) -> None:
+        """A memory goes to another tier, as a job moves it; what searches find is the same."""
+        row = self._any_row()
+        if row is not None:
+            others = [tier for tier in (Tier.HOT, Tier.WARM) if tier is not row.memory.tier]
+            move = Move(memory_id=row.memory.id, tier=self.rng.choice(others), nseq=row.nseq)
+            # A job that fails is tried again later, whether it was written or not.
+            with contextlib.suppress(Unavailable):
+                commit_changes(process.store, row.memory.namespace, changes=[move])
 
     def _any_row(self) -> StoredRow | None:
         rows = list(self.rows(*NAMESPACES).values())

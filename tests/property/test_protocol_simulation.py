@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory_tool.model import State
+from memory_tool.model import State, Tier
 from memory_tool.query import Arm
 from memory_tool.scope import Namespace, Scope
 from memory_tool.text.tokenise import tokenise
@@ -74,7 +74,8 @@ class History:
         """One write of one process, which may not survive it."""
         world = self.world
         process = world.rng.choice(world.processes)
-        action = world.rng.choices((world.add, world.change, world.remove), (6, 3, 2))[0]
+        actions = {world.add: 6, world.change: 3, world.remove: 2, world.move: 3}
+        action = world.rng.choices(list(actions), list(actions.values()))[0]
         try:
             action(process)
         except Crash:
@@ -201,7 +202,7 @@ class History:
             (space.ns_id, memory_id): row.keyword_nseq
             for space in self.world.truth.state.namespaces.values()
             for memory_id, row in space.rows.items()
-            if row.state is State.LIVE
+            if row.state is State.LIVE and row.memory.tier is Tier.HOT
         }
         assert held == living
 

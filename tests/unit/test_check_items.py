@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from memory_tool.findings import TRUTH, Drift, Finding, Level, confirmed
+from memory_tool.findings import TRUTH, Drift, Finding, Level, confirmed, each_once
 from memory_tool.index_jobs.check_items import Disagreement, disagreements
 from memory_tool.index_jobs.check_queries import shares
 from memory_tool.index_jobs.repair import BATCH, redeliveries, to_rebuild
@@ -60,6 +60,12 @@ def test_only_what_two_looks_found_is_told() -> None:
     assert confirmed([passing, lasting], [again, finding(Drift.DELETED)]) == [again]
 
 
+def test_a_memory_is_named_once_for_all_its_chunks() -> None:
+    """It is repaired as a whole."""
+    first, second = finding(Drift.WRONG_VECTOR, chunks=1), finding(Drift.WRONG_VECTOR, chunks=2)
+    assert each_once([first, second, finding(Drift.ORPHAN)]) == [first, finding(Drift.ORPHAN)]
+
+
 def test_fresh_numbers_lie_above_everything_that_was_met() -> None:
     """An index refuses a version that it knows, or an older one."""
     (one,) = redeliveries(
@@ -97,7 +103,7 @@ def test_an_index_that_does_not_take_what_it_is_given_is_built_anew() -> None:
 @pytest.mark.parametrize(
     ("entries", "total", "expected"),
     [
-        ({1: 3, 2: 4, 3: 0}, 10, {1: 3, 2: 4}),
+        ({1: 3, 2: 4, 3: 0}, 10, {1: 10, 2: 10}),
         ({1: 900, 2: 100}, 10, {1: 9, 2: 1}),
         ({1: 1_000, 2: 1}, 10, {1: 9, 2: 1}),
         (dict.fromkeys(range(50), 1), 2, {0: 1, 1: 1}),

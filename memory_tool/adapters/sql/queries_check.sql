@@ -139,6 +139,15 @@ WHERE m.state = 'live' AND m.tier = 'hot'
   AND NOT EXISTS (
       SELECT FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id)
 
+-- name: waiting_memories
+-- Live memories with a chunk that waits for its vector.
+SELECT count(*) FROM (
+    SELECT DISTINCT k.ns_id, k.memory_id FROM threefold.chunk k
+    WHERE k.embedding IS NULL AND {@vector} IS NULL
+) gap
+JOIN threefold.memory m ON m.ns_id = gap.ns_id AND m.id = gap.memory_id
+WHERE m.state = 'live'
+
 -- name: locked_highest
 -- Lock a namespace, and tell the highest number that it knows of: a clock may have gone back.
 WITH locked AS (

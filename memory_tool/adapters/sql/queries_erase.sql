@@ -8,7 +8,7 @@ SELECT encode(uuid_send(name), 'hex') FROM threefold.erase_ledger
 -- A line of the erase ledger was carried out.
 INSERT INTO threefold.erase_ledger (ns_id, memory_id, at, name)
 VALUES (%(ns_id)s, %(memory_id)s, %(at)s, %(name)s)
-ON CONFLICT (name) DO NOTHING
+ON CONFLICT (ns_id, name) DO NOTHING
 
 -- name: erase_memories
 -- Some memories of a namespace, or some of all where none is named.
@@ -59,5 +59,31 @@ WHERE c.relkind = 'r'
 ORDER BY 1
 
 -- name: known_targets
--- Every target that is followed, whoever does.
-SELECT target FROM threefold.index_target WHERE generation > 0 ORDER BY target
+-- Every target that is followed, whoever does; one in files of its own has no pointer here.
+SELECT DISTINCT p.target FROM threefold.index_progress p
+WHERE p.target NOT LIKE 'next/%%' ORDER BY p.target
+
+-- name: successors
+-- What is being built beside what is read.
+SELECT DISTINCT p.target FROM threefold.index_progress p WHERE p.target LIKE 'next/%%'
+
+-- name: age_kept_generations
+-- What was made until then is kept for a way back no more: whoever looks next removes it.
+UPDATE threefold.index_generation SET left_at = 'epoch'
+WHERE left_at IS NOT NULL AND made_at <= %(made_until)s
+
+-- name: built_since
+-- Targets that were built from nothing since then, and of which nothing older is kept.
+SELECT g.target FROM threefold.index_generation g
+GROUP BY g.target
+HAVING bool_and(g.made_at > %(since)s) AND bool_or(g.origin = 'full')
+
+-- name: leave_targets
+-- All that the store knew of targets that nobody follows any more.
+WITH gone AS (SELECT * FROM unnest(%(targets)s::text[]) AS t (target)),
+targets AS (DELETE FROM threefold.index_target i USING gone WHERE i.target = gone.target),
+marks AS (DELETE FROM threefold.index_mark k USING gone WHERE k.target = gone.target),
+generations AS (
+    DELETE FROM threefold.index_generation g USING gone WHERE g.target = gone.target),
+letters AS (DELETE FROM threefold.dead_letter d USING gone WHERE d.target = gone.target)
+DELETE FROM threefold.index_progress p USING gone WHERE p.target = gone.target

@@ -107,25 +107,32 @@ JOIN threefold.chunk k ON k.ns_id = m.ns_id AND k.memory_id = m.id
 WHERE m.state = 'live'
 
 -- name: missing_vectors
--- Memories with chunks that lack a vector in a space, behind an id in each namespace, in order;
--- without content where they are not live.
-SELECT m.ns_id, encode(uuid_send(m.id), 'hex'), CASE m.state WHEN 'live' THEN m.content END,
-       m.content_hash,
-       gap.ordinals, gap.starts, gap.stops
-FROM unnest(%(ns_ids)s::bigint[], %(after)s::uuid[]) AS s (ns_id, after)
-CROSS JOIN LATERAL (
-    SELECT k.memory_id, array_agg(k.ordinal ORDER BY k.ordinal) AS ordinals,
-           array_agg(k.start ORDER BY k.ordinal) AS starts,
-           array_agg(k.stop ORDER BY k.ordinal) AS stops
+-- The next chunks of a namespace, behind one: of each live memory those that lack a vector in a space,
+-- and with every row the last chunk that was looked at. A page is looked at however little of it is
+-- missing, so that no page reads more than its chunks.
+WITH page AS (
+    SELECT k.ns_id, k.memory_id, k.ordinal, k.start, k.stop, {@vector_in} IS NULL AS missing
     FROM threefold.chunk k
-    WHERE k.ns_id = s.ns_id AND k.memory_id > s.after AND {@vector_in} IS NULL
-    GROUP BY k.memory_id ORDER BY k.memory_id LIMIT %(bound)s
-) gap
-CROSS JOIN LATERAL (
-    SELECT m.ns_id, m.id, m.content, m.content_hash, m.state FROM threefold.memory m
-    WHERE m.ns_id = s.ns_id AND m.id = gap.memory_id OFFSET 0
-) m
-LIMIT %(bound)s
+    WHERE k.ns_id = %(ns_id)s AND (k.memory_id, k.ordinal) > (%(after)s::uuid, %(ordinal)s::smallint)
+    ORDER BY k.ns_id, k.memory_id, k.ordinal LIMIT %(bound)s
+)
+SELECT l.hex, l.ordinal, m.ns_id, m.hex, m.content, m.content_hash,
+       gap.ordinals, gap.starts, gap.stops, m.archive
+FROM (
+    SELECT encode(uuid_send(p.memory_id), 'hex') AS hex, p.ordinal FROM page p
+    ORDER BY p.memory_id DESC, p.ordinal DESC LIMIT 1
+) l
+LEFT JOIN (
+    SELECT p.memory_id, array_agg(p.ordinal ORDER BY p.ordinal) AS ordinals,
+           array_agg(p.start ORDER BY p.ordinal) AS starts,
+           array_agg(p.stop ORDER BY p.ordinal) AS stops
+    FROM page p WHERE p.missing GROUP BY p.memory_id
+) gap ON true
+LEFT JOIN LATERAL (
+    SELECT m.ns_id, encode(uuid_send(m.id), 'hex') AS hex, m.content, m.content_hash, m.archive,
+           m.state
+    FROM threefold.memory m WHERE m.ns_id = %(ns_id)s AND m.id = gap.memory_id OFFSET 0
+) m ON m.state = 'live'
 
 -- name: fill_vectors
 -- Put down vectors of a namespace; how many.
@@ -179,14 +186,14 @@ SELECT greatest(sum(c.reltuples), 0)::bigint FROM pg_class c
 JOIN pg_inherits i ON i.inhrelid = c.oid WHERE i.inhparent = 'threefold.chunk'::regclass
 
 -- name: sampled_texts
--- Texts of chunks with their vectors in a space, of live rows taken at random.
+-- Texts of chunks with their vectors in a space, of live rows taken at random that are not archived.
 SELECT substr(m.content, k.start + 1, k.stop - k.start), k.embedding
 FROM (
     SELECT k.ns_id, k.memory_id, k.start, k.stop, {@vector_in} AS embedding
     FROM threefold.chunk k TABLESAMPLE SYSTEM (%(share)s)
 ) k
 JOIN threefold.memory m ON m.ns_id = k.ns_id AND m.id = k.memory_id
-WHERE m.state = 'live' AND k.embedding IS NOT NULL
+WHERE m.state = 'live' AND m.archive IS NULL AND k.embedding IS NOT NULL
 ORDER BY random() LIMIT %(bound)s
 
 -- name: vectors_of_namespace

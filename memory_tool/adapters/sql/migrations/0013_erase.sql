@@ -2,7 +2,8 @@
 
 -- A line of the ledger is known by a name that the file outside the database holds too.
 ALTER TABLE threefold.erase_ledger
-    ADD COLUMN name uuid NOT NULL DEFAULT gen_random_uuid() UNIQUE;
+    ADD COLUMN name uuid NOT NULL DEFAULT gen_random_uuid(),
+    ADD UNIQUE (ns_id, name);
 
 -- Erases memories of one namespace, all of them where none is named: rows become tombstones without
 -- content under fresh numbers, and all that hangs on them goes. Says how many rows said something.
