@@ -28,12 +28,13 @@ def erase(
 
     Without ids and condition all namespaces of the scope are erased, with their names: who adds
     under them again begins anew. Deleted memories may be named too: indexes may still hold them.
+    Orders that wait for a place are gone on with, whatever the scope.
 
     Args:
         tool: Where they are stored.
         scope: What may be erased.
         ids: Only these memories.
-        condition: Only what meets it.
+        condition: Only what meets it and can be seen: neither expired nor quarantined.
         pieces: Texts that no file may hold afterwards, beside some of those that are erased.
         say: Hears of each step.
 
@@ -52,7 +53,7 @@ def erase(
         targets = list(_matching(tool, scope, condition=condition))
     else:
         targets = [(ns_id, None) for ns_id in ns_ids]
-    if not targets:
+    if not targets and not eraser.unfinished():
         message = "there is nothing to erase in this scope"
         raise NotFound(message)
     return eraser.run(targets, pieces=pieces, say=say)

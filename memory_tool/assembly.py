@@ -136,6 +136,10 @@ class Erasing(Protocol):
         """Erase memories, or whole namespaces where no memory is named, from every place."""
         ...
 
+    def unfinished(self) -> bool:
+        """Whether an order waits for a place."""
+        ...
+
 
 class MoveDue(Protocol):
     """Moves memories that are not in the tier of their age."""

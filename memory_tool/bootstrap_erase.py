@@ -10,6 +10,7 @@ from memory_tool.adapters.file_scan import FolderScan
 from memory_tool.adapters.postgres_connection import PostgresPool
 from memory_tool.adapters.postgres_erase import PostgresErase, PostgresRewrite
 from memory_tool.adapters.postgres_targets import PostgresTargets
+from memory_tool.adapters.postgres_terms import PostgresTerms
 from memory_tool.adapters.postgres_tiers import PostgresArchiveRegister
 from memory_tool.archive_ports import Archive
 from memory_tool.assembly import Background
@@ -22,6 +23,9 @@ from memory_tool.index_jobs.erase_indexes import ErasedFrom, EraseIndexes
 from memory_tool.job_ports import Jobs
 from memory_tool.settings import Settings
 from memory_tool.tier_ports import ArchiveRegister
+
+_ORPHAN_SECONDS = 120.0
+"""Between a file of the archive and the commit that names it lie seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,7 @@ class EraseDoors:
     ledger: EraseLedger
     truth: EraseTruth
     tables: Rewriting
+    words: Callable[[], None]
     targets: PostgresTargets
     archive: Archive
     register: ArchiveRegister
@@ -62,6 +67,7 @@ def erase_doors(
         ledger=EraseLedgerFile(settings.erase_ledger),
         truth=PostgresErase(worker),
         tables=PostgresRewrite(owner),
+        words=PostgresTerms(worker).recount,
         targets=PostgresTargets(worker),
         archive=ArchiveFolder(settings.archive_folder),
         register=PostgresArchiveRegister(worker),
@@ -83,7 +89,9 @@ def eraser_of(
 ) -> Erase:
     """Everything that erases, joined; ``leave_spaces`` removes indexes that nobody follows."""
     # Whoever reads a file at this moment is told that it is gone, and shows a summary.
-    archives = ArchiveUpkeep(doors.archive, doors.register, patience=0.0)
+    archives = ArchiveUpkeep(
+        doors.archive, doors.register, patience=0.0, orphan_seconds=_ORPHAN_SECONDS
+    )
     folders = [settings.data_dir, settings.archive_folder]
     if doors.server_folder is not None:
         folders.append(doors.server_folder)
@@ -102,6 +110,7 @@ def eraser_of(
         places=ErasePlaces(
             archives=lambda: _archive_places(archives),
             indexes=indexes.run,
+            words=doors.words,
             tables=doors.tables,
             server_log=lambda: _log_place(doors.forget_log),
         ),

@@ -1,6 +1,7 @@
 """The part of the composition root that joins ageing: tiers, expiry, purging, the archive, use."""
 
 from dataclasses import dataclass
+from itertools import chain
 
 from memory_tool.adapters.archive_folder import ArchiveFolder
 from memory_tool.adapters.postgres_connection import PostgresPool
@@ -82,7 +83,7 @@ def ageing_of(
         ),
         pace=Pace(
             figures,
-            [name for group in background.targets.values() for name in group],
+            lambda: chain.from_iterable(background.targets.values()),
             most=settings.overlay_rows // 2,
             hurry=forward,
         ),

@@ -48,6 +48,14 @@ class EraseTruth(Protocol):
         """
         ...
 
+    def unfinished(self) -> tuple[int, ...]:
+        """Namespaces with orders that were carried out, but not seen to be done in every place."""
+        ...
+
+    def finish(self, until: datetime) -> None:
+        """Orders until then are done in every place."""
+        ...
+
     def said_elsewhere(self, piece: str) -> bool:
         """Whether a memory that stays says this too."""
         ...

@@ -47,17 +47,18 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryScan:
-    """The search of all files for pieces of what was erased."""
+    """The search of all files for pieces of what was erased; ``unread`` could not be opened."""
 
     pieces: int
     files: int
     bytes: int
     traces: tuple[Trace, ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found but what others say too."""
-        return all(trace.elsewhere for trace in self.traces)
+        """Whether all was read and nothing was found but what others say too."""
+        return not self.unread and all(trace.elsewhere for trace in self.traces)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

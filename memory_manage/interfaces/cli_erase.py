@@ -81,6 +81,7 @@ def _document(receipt: "Receipt") -> dict[str, Any]:
             "pieces": receipt.scan.pieces,
             "files": receipt.scan.files,
             "bytes": receipt.scan.bytes,
+            "unread": list(receipt.scan.unread),
             "found": [
                 {"file": trace.file, "elsewhere": trace.elsewhere} for trace in receipt.scan.traces
             ],
@@ -95,7 +96,11 @@ def _print(receipt: "Receipt") -> None:
     scan = receipt.scan
     found = [trace for trace in scan.traces if not trace.elsewhere]
     said = "found nothing" if not found else f"FOUND {len(found)} TRACES"
+    if not scan.pieces:
+        print_lines("searched no file: nothing is known of what was erased; see --canary")
+        return
     print_lines(
         f"searched {scan.files:,} files ({scan.bytes:,} bytes) for {scan.pieces} pieces: {said}"
     )
     print_lines(*(f"  {trace.file}" for trace in found[:_SHOWN_TRACES]))
+    print_lines(*(f"  could not be read: {file}" for file in scan.unread[:_SHOWN_TRACES]))

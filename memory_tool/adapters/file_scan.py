@@ -1,6 +1,9 @@
 """Looks for pieces of text in every file of some folders, compressed archives opened."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -24,46 +27,70 @@ class FolderScan(FileScan):
         """See :meth:`memory_tool.erase_ports.FileScan.scan`."""
         files = size = 0
         traces: list[Trace] = []
+        unread: list[str] = []
         known: dict[str, bool] = {}
         for path in self._files():
-            read, found = _found_in(path, pieces)
-            files, size = files + 1, size + read
-            for piece in found:
+            look = _looked_into(path, pieces)
+            files, size = files + 1, size + look.size
+            unread += [] if look.whole else [str(path)]
+            for piece in look.found:
                 if piece not in known:
                     known[piece] = self._said_elsewhere(piece)
                 traces.append(Trace(file=str(path), elsewhere=known[piece]))
-        return CanaryScan(pieces=len(pieces), files=files, bytes=size, traces=tuple(traces))
+        return CanaryScan(
+            pieces=len(pieces),
+            files=files,
+            bytes=size,
+            traces=tuple(traces),
+            unread=tuple(unread),
+        )
 
     def _files(self) -> Iterator[Path]:
         seen: set[tuple[int, int]] = set()
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):
-                if path.is_symlink() or not path.is_file():
-                    continue
-                state = path.stat()
-                # A folder may lie in another, and a file have two names.
-                if (state.st_dev, state.st_ino) not in seen:
-                    seen.add((state.st_dev, state.st_ino))
-                    yield path
+                # A server's files come and go.
+                with suppress(FileNotFoundError):
+                    if path.is_symlink() or not path.is_file():
+                        continue
+                    state = path.stat()
+                    # A folder may lie in another, and a file have two names.
+                    if (state.st_dev, state.st_ino) not in seen:
+                        seen.add((state.st_dev, state.st_ino))
+                        yield path
 
 
-def _found_in(path: Path, pieces: Sequence[str]) -> tuple[int, tuple[str, ...]]:
-    wanted = {piece: piece.encode() for piece in pieces}
-    keep = max((len(raw) for raw in wanted.values()), default=1) - 1
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    size: int
+    found: frozenset[str]
+    whole: bool
+
+
+def _looked_into(path: Path, pieces: Sequence[str]) -> _Look:
+    """What a file says of the pieces, also as JSON would write them."""
+    wanted = [
+        (piece, form.encode())
+        for piece in pieces
+        for form in {piece, json.dumps(piece, ensure_ascii=False)[1:-1]}
+    ]
+    keep = max((len(raw) for _, raw in wanted), default=1) - 1
     found: set[str] = set()
-    size = 0
+    size, whole = 0, True
     try:
         with path.open("rb") as file:
             tail = b""
-            for block in _blocks(file, compressed=path.suffix == ".zst"):
+            # Also one that is being written, `.zst.part`.
+            for block in _blocks(file, compressed=".zst" in path.suffixes):
                 size += len(block)
                 window = tail + block
-                found.update(piece for piece, raw in wanted.items() if raw in window)
+                found.update(piece for piece, raw in wanted if raw in window)
                 tail = window[-keep:] if keep else b""
     except FileNotFoundError:
-        # A server's files come and go.
         pass
-    return size, tuple(piece for piece in pieces if piece in found)
+    except (OSError, zstandard.ZstdError):
+        whole = False
+    return _Look(size=size, found=frozenset(found), whole=whole)
 
 
 def _blocks(file: BinaryIO, *, compressed: bool) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final, cast
 
 import psycopg
@@ -59,6 +60,17 @@ class PostgresErase(EraseTruth):
         with self._pool.connection() as connection:
             return carry_out(connection, lines)
 
+    def unfinished(self) -> tuple[int, ...]:
+        """See :meth:`memory_tool.erase_ports.EraseTruth.unfinished`."""
+        with self._pool.connection() as connection:
+            records = connection.execute(statement("unfinished_erasures")).fetchall()
+        return tuple(ns_id for (ns_id,) in cast("list[tuple[int]]", records))
+
+    def finish(self, until: datetime) -> None:
+        """See :meth:`memory_tool.erase_ports.EraseTruth.finish`."""
+        with self._pool.connection() as connection:
+            connection.execute(statement("finish_erasures"), {"until": until})
+
     def said_elsewhere(self, piece: str) -> bool:
         """See :meth:`memory_tool.erase_ports.EraseTruth.said_elsewhere`."""
         with self._pool.connection() as connection:
@@ -79,6 +91,10 @@ def carry_out(connection: Connection, lines: Sequence[LedgerLine]) -> Mapping[st
     """
     counts: Counter[str] = Counter(memories=0, versions=0, chunks=0, namespaces=0)
     for ns_id, ids in _by_namespace(lines).items():
+        if ids is None:
+            # First: whoever adds from now on adds to another namespace.
+            connection.execute(statement("forget_namespace"), {"ns_id": ns_id})
+            counts.update(namespaces=1)
         while True:
             record = connection.execute(
                 statement("erase_memories"), {"ns_id": ns_id, "ids": ids, "bound": BATCH}
@@ -87,9 +103,6 @@ def carry_out(connection: Connection, lines: Sequence[LedgerLine]) -> Mapping[st
             counts.update(memories=erased, versions=versions, chunks=chunks)
             if not erased:
                 break
-        if ids is None:
-            connection.execute(statement("forget_namespace"), {"ns_id": ns_id})
-            counts.update(namespaces=1)
     for line in lines:
         connection.execute(
             statement("note_line"),

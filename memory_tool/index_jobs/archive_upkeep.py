@@ -11,7 +11,7 @@ from memory_tool.tier_ports import ArchiveRegister
 READER_SECONDS: Final = 600.0
 """No reader takes as long to read a file that it was sent to."""
 
-_ORPHAN_SECONDS: Final = 86_400.0
+ORPHAN_SECONDS: Final = 86_400.0
 """A file that no row knew for a day was left by a crash between file and commit."""
 
 
@@ -24,11 +24,16 @@ class ArchiveUpkeep:
         register: ArchiveRegister,
         *,
         patience: float = READER_SECONDS,
+        orphan_seconds: float = ORPHAN_SECONDS,
     ) -> None:
-        """``patience`` is how long a file that no row names is left to those who read it."""
+        """``patience`` is how long a file that was replaced is left to those who read it.
+
+        ``orphan_seconds`` is how old a file gets that no row ever named.
+        """
         self._archive = archive
         self._register = register
         self._patience = patience
+        self._orphan_seconds = orphan_seconds
 
     def run(self, may_go_on: MayGoOn) -> None:
         """Do what is due; see :meth:`sweep`."""
@@ -76,6 +81,6 @@ class ArchiveUpkeep:
         # Files first: one that is written and noted in between is young, and stays.
         found = self._archive.files()
         for name in found.keys() - self._register.known():
-            if found[name].age > _ORPHAN_SECONDS:
+            if found[name].age > self._orphan_seconds:
                 self._archive.remove(name)
                 logger().warning("archive_orphan_removed", file=name)

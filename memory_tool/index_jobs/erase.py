@@ -1,14 +1,14 @@
 """Erasing with proof: one order, every place, a receipt."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from memory_tool.erase_ports import EraseLedger, EraseTruth, FileScan, Rewriting
 from memory_tool.erase_values import CanaryScan, LedgerLine, Place, Receipt
-from memory_tool.errors import Corrupt
+from memory_tool.errors import Corrupt, ThreefoldError
 from memory_tool.log import logger
 from memory_tool.model import MemoryId
 
@@ -24,11 +24,13 @@ class ErasePlaces:
         archives: Writes archives anew that hold what was erased.
         indexes: Builds every index anew and lets go of the generations kept for rollback.
         tables: Writes the tables anew.
+        words: Counts words anew, so that none of theirs is among them.
         server_log: Lets go of the server's log of changes, where the server is ours.
     """
 
     archives: Callable[[], Sequence[Place]]
     indexes: Callable[[], Sequence[Place]]
+    words: Callable[[], None]
     tables: Rewriting
     server_log: Callable[[], Place]
 
@@ -61,14 +63,16 @@ class Erase:
     ) -> Receipt:
         """Erase memories, or whole namespaces where no memory is named.
 
+        Orders whose places were not all done before are gone on with, also when none is new.
+
         Args:
             targets: (number of the namespace, memory or ``None``) of each.
             pieces: Texts to look for afterwards, beside some of those that are erased.
             say: Hears of each step.
 
         Raises:
-            Unavailable: The ledger or the database can't be reached. What was begun is gone on
-                with by the same call, or when the store is opened next.
+            Unavailable: The ledger or the database can't be reached. Rows that were ordered to go
+                go by the same call, or when the store is opened next.
         """
         now = datetime.now(UTC)
         lines = [
@@ -86,22 +90,40 @@ class Erase:
         self._ledger.append(lines)
         say("erasing the rows")
         rows = self._truth.carry_out(lines)
-        places = [*self._elsewhere(sorted({ns_id for ns_id, _ in targets}), say)]
+        places = self._elsewhere(self._truth.unfinished(), say)
         say("searching the files")
         scan = self._files.scan(wanted) if wanted else CanaryScan(pieces=0, files=0, bytes=0)
         receipt = Receipt(at=now, lines=len(lines), rows=rows, places=tuple(places), scan=scan)
+        if receipt.complete:
+            self._truth.finish(now)
         logger().info("erased", lines=len(lines), rows=dict(rows), complete=receipt.complete)
         return receipt
 
+    def unfinished(self) -> bool:
+        """Whether an order waits for a place."""
+        return bool(self._truth.unfinished())
+
     def _elsewhere(self, ns_ids: Sequence[int], say: Callable[[str], None]) -> Sequence[Place]:
-        ledger = Place(name="erase ledger", state="done", said="a line for each order, on disk")
-        say("rewriting archives")
-        archives = self._places.archives()
-        say("building the indexes anew")
-        indexes = self._places.indexes()
-        say("writing the tables anew")
-        tables = self._places.tables.rewrite(ns_ids)
-        return (ledger, *archives, *indexes, tables, self._places.server_log())
+        def tables() -> Sequence[Place]:
+            self._places.words()
+            return [self._places.tables.rewrite(ns_ids)]
+
+        steps: Mapping[str, Callable[[], Sequence[Place]]] = {
+            "archives": self._places.archives,
+            "indexes": self._places.indexes,
+            "tables": tables,
+            "server": lambda: [self._places.server_log()],
+        }
+        places = [Place(name="erase ledger", state="done", said="a line for each order, on disk")]
+        for name, step in steps.items():
+            say(f"making {name} anew")
+            try:
+                places += step()
+            except ThreefoldError as error:
+                # The rows are gone: what can't be done now is no reason to leave out the rest.
+                places.append(Place(name=name, state="waiting", said=str(error)))
+        said = "those made before hold what was erased, until they are removed"
+        return (*places, Place(name="backups", state="not ours", said=said))
 
 
 def replay(ledger: EraseLedger, truth: EraseTruth, *, store: str, mend: bool) -> int:

@@ -1,7 +1,7 @@
 """A job that writes much waits for the indexes, so that searches have little to make up for."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from memory_tool.errors import Unavailable
@@ -22,12 +22,15 @@ class Pace:
     def __init__(
         self,
         figures: ChangeFigures,
-        targets: Sequence[str],
+        targets: Callable[[], Iterable[str]],
         *,
         most: int,
         hurry: Callable[[], None],
     ) -> None:
-        """Wait where ``targets`` lack more than ``most`` rows; ``hurry`` brings them forward."""
+        """Wait where ``targets`` lack more than ``most`` rows; ``hurry`` brings them forward.
+
+        Which they are is asked each time: a change of model follows others.
+        """
         self._figures = figures
         self._targets = targets
         self._most = most
@@ -55,4 +58,4 @@ class Pace:
             time.sleep(_POLL_SECONDS)
 
     def _behind(self) -> int:
-        return max((self._figures.lag(target).rows for target in self._targets), default=0)
+        return max((self._figures.lag(target).rows for target in self._targets()), default=0)

@@ -93,7 +93,8 @@ class Reembedding:
         """
         space = self._parts.named(model).space
         known = self._parts.keeper.spaces()
-        if any(one.state == "kept" and one.space != space for one in known):
+        # A change that is done, or under way, is asked for again: its way back stays.
+        if all(one.space != space for one in known) and any(one.state == "kept" for one in known):
             self.forget(_always)
         return self._parts.keeper.begin(space, embedder=model)
 

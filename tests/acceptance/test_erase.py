@@ -13,9 +13,11 @@ from memory_manage.erasing import erase
 from memory_manage.manager import MemoryManage
 from memory_tool.adapters.erase_ledger_file import EraseLedgerFile
 from memory_tool.adapters.file_scan import FolderScan
+from memory_tool.adapters.postgres_erase import PostgresRewrite
+from memory_tool.adapters.postgres_server import Role
 from memory_tool.bootstrap_backup import make_backup, restore_backup
-from memory_tool.erase_values import Receipt
-from memory_tool.errors import Corrupt, NotFound
+from memory_tool.erase_values import Place, Receipt
+from memory_tool.errors import Corrupt, NotFound, Unavailable
 from memory_tool.filters import parse_filter
 from memory_tool.scope import Scope
 from memory_tool.scope_words import ScopeWords
@@ -23,6 +25,7 @@ from memory_tool.settings import Settings, load_settings
 from memory_tool.tool import MemoryTool
 from tests.acceptance.asking import seen, texts
 from tests.acceptance.opening import OwnStore
+from tests.services.postgres import Database
 
 SECRET = "Zanzibar-42-蓝色系窗帘"
 OTHER = "Somebody else keeps this sentence about curtains for ever"
@@ -189,3 +192,50 @@ def test_a_store_whose_ledger_was_lost_is_not_opened(told: OwnStore) -> None:
     accepting = dataclasses.replace(told, settings={"erase_ledger_lost": "accept"})
     with accepting.open() as memory:
         assert seen(memory, OTHER, user_id="u2") == {OTHER}
+
+
+def test_an_order_that_waits_for_a_place_is_gone_on_with(
+    told: OwnStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scope is gone by then: the same call must not answer that there is nothing to do."""
+    with both(told) as (memory, tool):
+        with monkeypatch.context() as broken:
+            broken.setattr(PostgresRewrite, "rewrite", _fails)
+            receipt = erased(tool, user="u1")
+            assert not receipt.complete
+            assert {place.name: place.state for place in receipt.places}["tables"] == "waiting"
+        assert seen(memory, SECRET, user_id="u1") == set()
+        assert erased(tool, user="u1").complete
+        with pytest.raises(NotFound):
+            erased(tool, user="u1")
+
+
+def test_nothing_that_hangs_on_a_memory_outlives_it(told: OwnStore, database: Database) -> None:
+    """Reviews and relations quote it; a deletion takes them along, and so does an erasure."""
+    with both(told) as (memory, tool):
+        kept = memory.add("this one stays", user_id="u1").id
+        doomed = memory.add("this one goes", user_id="u1").id
+        ns_id = tool.fetch(*_one_of(memory, tool, user="u1")).ns_id
+        with database.connection(Role.WORKER) as connection:
+            connection.execute(
+                "INSERT INTO threefold.review (ns_id, memory_id, kind, proposal)"
+                " VALUES (%s, %s, 'tags', '[]')",
+                [ns_id, doomed],
+            )
+            connection.execute(
+                "INSERT INTO threefold.relation (ns_id, from_id, kind, to_id)"
+                " VALUES (%s, %s, 'about', %s)",
+                [ns_id, kept, doomed],
+            )
+        memory.delete(str(doomed), user_id="u1")
+        with database.connection(Role.WORKER) as connection:
+            left = connection.execute(
+                "SELECT (SELECT count(*) FROM threefold.review),"
+                " (SELECT count(*) FROM threefold.relation)"
+            ).fetchone()
+        assert left == (0, 0)
+
+
+def _fails(_tables: PostgresRewrite, _ns_ids: Sequence[int]) -> Place:
+    message = "the owner can't be reached"
+    raise Unavailable(message)

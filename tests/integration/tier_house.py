@@ -91,7 +91,7 @@ class TierHouse:
         parts = TierParts(
             store=self.tiers, records=self.jobs, archive=self.archive, summarise=summarise
         )
-        pace = Pace(self.figures, [], most=0, hurry=lambda: None)
+        pace = Pace(self.figures, list, most=0, hurry=lambda: None)
         return Tiers(parts, rules=TierRules(), pace=pace).move(lambda: True)
 
     def upkeep(self) -> None:

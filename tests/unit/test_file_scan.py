@@ -1,5 +1,6 @@
 """The search of files for pieces of what was erased."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,19 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     """A scan can say no."""
     (tmp_path / "page").write_text(PIECE[:-1])
     assert scanned(tmp_path) == []
+
+
+def test_a_piece_is_found_as_json_writes_it(tmp_path: Path) -> None:
+    """Archives quote line breaks and quotation marks."""
+    said = 'the "blue" curtains\nof the flat'
+    (tmp_path / "a.jsonl.zst.part").write_bytes(zstandard.compress(json.dumps(said).encode()))
+    scan = FolderScan([tmp_path], said_elsewhere=lambda _piece: False).scan([said])
+    assert [Path(trace.file).name for trace in scan.traces] == ["a.jsonl.zst.part"]
+
+
+def test_a_damaged_archive_is_told_and_is_no_proof(tmp_path: Path) -> None:
+    """What can't be read may say anything."""
+    damaged = tmp_path / "a.jsonl.zst"
+    damaged.write_bytes(b"no zstd at all")
+    scan = FolderScan([tmp_path], said_elsewhere=lambda _piece: False).scan([PIECE])
+    assert (scan.unread, scan.clean) == ((str(damaged),), False)

@@ -28,7 +28,7 @@ class Behind(ChangeFigures):
 
 def paced(behind: Behind, hurry: Callable[[], None]) -> Pace:
     """A pace that lets an index be 2,000 rows behind."""
-    return Pace(behind, list(behind.rows), most=2_000, hurry=hurry)
+    return Pace(behind, lambda: behind.rows, most=2_000, hurry=hurry)
 
 
 def test_indexes_that_keep_up_are_not_waited_for() -> None:

@@ -135,7 +135,7 @@ GROUP BY v.ns_id, v.memory_id
 UNION ALL
 SELECT 'none', m.ns_id, encode(uuid_send(m.id), 'hex'), 0, 1, 0, 0
 FROM threefold.memory m
-WHERE m.state = 'live' AND m.tier = 'hot'
+WHERE m.state = 'live' AND m.archive IS NULL
   AND NOT EXISTS (
       SELECT FROM threefold.chunk k WHERE k.ns_id = m.ns_id AND k.memory_id = m.id)
 

@@ -10,6 +10,15 @@ INSERT INTO threefold.erase_ledger (ns_id, memory_id, at, name)
 VALUES (%(ns_id)s, %(memory_id)s, %(at)s, %(name)s)
 ON CONFLICT (ns_id, name) DO NOTHING
 
+-- name: unfinished_erasures
+-- Namespaces with orders whose places were not all seen to be done.
+SELECT DISTINCT ns_id FROM threefold.erase_ledger WHERE finished_at IS NULL ORDER BY ns_id
+
+-- name: finish_erasures
+-- Every place is done, of orders until then.
+UPDATE threefold.erase_ledger SET finished_at = clock_timestamp()
+WHERE finished_at IS NULL AND at <= %(until)s
+
 -- name: erase_memories
 -- Some memories of a namespace, or some of all where none is named.
 SELECT erased, versions, chunks
@@ -38,6 +47,8 @@ SELECT EXISTS (
     SELECT FROM threefold.memory m
     WHERE position(%(piece)s IN m.content) > 0 OR position(%(piece)s IN m.extra) > 0
        OR position(%(piece)s IN m.tags::text) > 0
+) OR EXISTS (
+    SELECT FROM threefold.memory_version v WHERE position(%(piece)s IN v.image::text) > 0
 ) OR EXISTS (SELECT FROM threefold.chunk k WHERE position(%(piece)s IN k.words) > 0)
 
 -- name: partitions_of
@@ -49,6 +60,7 @@ LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 CROSS JOIN unnest(%(ns_ids)s::bigint[]) AS wanted (ns_id)
 WHERE c.relkind = 'r'
   AND CASE
+      WHEN c.relname = 'term_stat' THEN true
       WHEN i.inhparent IS NULL THEN EXISTS (
           SELECT FROM pg_attribute a
           WHERE a.attrelid = c.oid AND a.attname = 'ns_id' AND NOT a.attisdropped)

@@ -79,16 +79,21 @@ CREATE TRIGGER leave_archive AFTER UPDATE ON threefold.memory FOR EACH ROW
 CREATE TRIGGER leave_archive_too AFTER DELETE ON threefold.memory FOR EACH ROW
     WHEN (OLD.archive IS NOT NULL) EXECUTE FUNCTION threefold.leave_archive();
 
-CREATE FUNCTION threefold.forget_use() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE INDEX review_memory ON threefold.review (ns_id, memory_id);
+CREATE INDEX relation_to ON threefold.relation (ns_id, to_id);
+CREATE FUNCTION threefold.forget_beside() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    DELETE FROM threefold.review WHERE ns_id = OLD.ns_id AND memory_id = OLD.id;
+    DELETE FROM threefold.relation WHERE ns_id = OLD.ns_id AND from_id = OLD.id;
+    DELETE FROM threefold.relation WHERE ns_id = OLD.ns_id AND to_id = OLD.id;
     DELETE FROM threefold.memory_use WHERE ns_id = OLD.ns_id AND memory_id = OLD.id;
     RETURN NULL;
 END $$;
-CREATE TRIGGER forget_use AFTER UPDATE ON threefold.memory FOR EACH ROW
+CREATE TRIGGER forget_beside AFTER UPDATE ON threefold.memory FOR EACH ROW
     WHEN (OLD.state <> 'deleted' AND NEW.state = 'deleted')
-    EXECUTE FUNCTION threefold.forget_use();
-CREATE TRIGGER forget_use_too AFTER DELETE ON threefold.memory FOR EACH ROW
-    EXECUTE FUNCTION threefold.forget_use();
+    EXECUTE FUNCTION threefold.forget_beside();
+CREATE TRIGGER forget_beside_too AFTER DELETE ON threefold.memory FOR EACH ROW
+    EXECUTE FUNCTION threefold.forget_beside();
 
 -- Replaces tokens of chunks, whose vectors stay.
 CREATE FUNCTION threefold.put_tokens(target_ns bigint, tokens json) RETURNS void
@@ -206,7 +211,7 @@ END $$;
 GRANT CREATE ON SCHEMA threefold TO threefold_reader;
 ALTER FUNCTION threefold.lower_chunks_with_terms(text[], uuid[], int) OWNER TO threefold_reader;
 REVOKE CREATE ON SCHEMA threefold FROM threefold_reader;
-REVOKE EXECUTE ON FUNCTION threefold.leave_archive(), threefold.forget_use(),
+REVOKE EXECUTE ON FUNCTION threefold.leave_archive(), threefold.forget_beside(),
     threefold.put_tokens(bigint, json), threefold.bring_back(bigint, json),
     threefold.drop_versions(bigint, uuid[]),
     threefold.lower_chunks_with_terms(text[], uuid[], int) FROM PUBLIC;

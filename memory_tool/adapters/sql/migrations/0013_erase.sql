@@ -3,6 +3,8 @@
 -- A line of the ledger is known by a name that the file outside the database holds too.
 ALTER TABLE threefold.erase_ledger
     ADD COLUMN name uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- When every place was seen to be done; until then the next order goes on with it.
+    ADD COLUMN finished_at timestamptz,
     ADD UNIQUE (ns_id, name);
 
 -- Erases memories of one namespace, all of them where none is named: rows become tombstones without
@@ -26,6 +28,12 @@ BEGIN
           AND (wanted IS NULL OR m.id = ANY (wanted))
         LIMIT bound
     ) picked;
+    -- What hangs on them goes, also where they were deleted before and are tombstones.
+    DELETE FROM threefold.relation r
+        WHERE r.ns_id = target_ns
+          AND (wanted IS NULL OR r.from_id = ANY (wanted) OR r.to_id = ANY (wanted));
+    DELETE FROM threefold.review r
+        WHERE r.ns_id = target_ns AND (wanted IS NULL OR r.memory_id = ANY (wanted));
     erased := coalesce(cardinality(chosen), 0);
     IF erased = 0 THEN
         RETURN QUERY SELECT 0::bigint, 0::bigint, 0::bigint;
@@ -33,6 +41,10 @@ BEGIN
     END IF;
 
     UPDATE threefold.ns_clock SET nseq = base + erased,
+        lowered = greatest(0, lowered - (
+            SELECT count(*) FROM threefold.memory m
+            WHERE m.ns_id = target_ns AND m.id = ANY (chosen)
+              AND m.state = 'live' AND m.tier <> 'hot')),
         stamp = ('x' || substr(md5(gen_random_uuid()::text), 1, 16))::bit(64)::bigint,
         changed_at = date_bin('1 minute', clock_timestamp(), 'epoch')
     WHERE ns_id = target_ns;
@@ -61,15 +73,12 @@ BEGIN
         DELETE FROM threefold.chunk k
         WHERE k.ns_id = target_ns AND k.memory_id = ANY (chosen) RETURNING 1
     ) SELECT count(*) INTO chunks FROM gone;
-    DELETE FROM threefold.memory_use u WHERE u.ns_id = target_ns AND u.memory_id = ANY (chosen);
-    DELETE FROM threefold.relation r
-        WHERE r.ns_id = target_ns AND (r.from_id = ANY (chosen) OR r.to_id = ANY (chosen));
-    DELETE FROM threefold.review r WHERE r.ns_id = target_ns AND r.memory_id = ANY (chosen);
     RETURN NEXT;
 END $$;
 
--- Takes a namespace's name from it: whoever adds under that name later begins a new one. Its clock
--- and its tombstones stay, for appliers have to pass them.
+-- Takes a namespace's name from it, before its memories are erased: so nobody can add to it any more.
+-- Whoever adds under that name later begins a new one. Its clock and its tombstones stay, for
+-- appliers have to pass them.
 CREATE FUNCTION threefold.forget_namespace(target_ns bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
