@@ -18,13 +18,8 @@ FRESH: Final = timedelta(hours=20)
 
 SWITCH_ROWS: Final = 1_000
 LOST_ROWS: Final = 5_000
-<<<<<<< HEAD
 """Rows that a search may have to fetch itself right after a switch: a fifth of what it can, or all
 of it where it has no index meanwhile."""
-=======
-"""Rows that a search may have to fetch itself right after a switch: a fifth of what it can; all of
-that, where it has no index meanwhile."""
->>>>>>> rebuild
 
 _SHOWN: Final = 5
 
