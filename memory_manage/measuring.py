@@ -7,8 +7,7 @@ import numpy as np
 
 from memory_manage.calibration import CALIBRATION, Calibration, is_known
 from memory_tool.log import logger
-from memory_tool.model import Vector
-from memory_tool.port_values import RowKey
+from memory_tool.model import MemoryId, Vector
 from memory_tool.ports import Embedder
 from memory_tool.space_ports import SideShelf, SideStructure, VectorSamples
 from memory_tool.space_values import KnownSpace
@@ -81,7 +80,7 @@ class MeasuredCalibration(SideStructure):
         shelf.keep(self.name, space.number, content=content)
         logger().info("calibration_measured", space=space.space.name, **content)
 
-    def erase(self, keys: Sequence[RowKey]) -> None:
+    def erase(self, targets: Sequence[tuple[int, MemoryId | None]]) -> None:
         """Nothing of any memory is kept."""
 
 

@@ -1,7 +1,7 @@
 """The composition root of the hands: settings in, tool out. Only it and its parts know adapters."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -158,7 +158,7 @@ def _joined(
         gaps=truth.gaps,
         exchange=truth.exchange,
         background=background,
-        eraser=_eraser(settings, truth, indexes=indexes, background=background),
+        eraser=_eraser(settings, truth, indexes=indexes, background=background, side=given.side),
         ageing=ageing,
         truth_side=truth.side,
         inspected=indexes.inspected(number),
@@ -179,7 +179,12 @@ def _joined(
 
 
 def _eraser(
-    settings: Settings, truth: Truth, *, indexes: Indexes, background: Background | None
+    settings: Settings,
+    truth: Truth,
+    *,
+    indexes: Indexes,
+    background: Background | None,
+    side: Sequence[SideStructure],
 ) -> Erase | None:
     if truth.erasing is None or truth.following is None or background is None:
         return None
@@ -189,6 +194,7 @@ def _eraser(
         background=background,
         jobs=truth.following.jobs,
         leave_spaces=indexes.leave_kept,
+        side=side,
     )
 
 

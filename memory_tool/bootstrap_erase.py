@@ -22,6 +22,7 @@ from memory_tool.index_jobs.erase import Erase, ErasePlaces, replay
 from memory_tool.index_jobs.erase_indexes import ErasedFrom, EraseIndexes
 from memory_tool.job_ports import Jobs
 from memory_tool.settings import Settings
+from memory_tool.space_ports import SideStructure
 from memory_tool.tier_ports import ArchiveRegister
 
 _ORPHAN_SECONDS = 120.0
@@ -86,6 +87,7 @@ def eraser_of(
     background: Background,
     jobs: Jobs,
     leave_spaces: Callable[[], Sequence[str]],
+    side: Sequence[SideStructure],
 ) -> Erase:
     """Everything that erases, joined; ``leave_spaces`` removes indexes that nobody follows."""
     # Whoever reads a file at this moment is told that it is gone, and shows a summary.
@@ -108,6 +110,7 @@ def eraser_of(
         doors.truth,
         store=doors.identity,
         places=ErasePlaces(
+            side=side,
             archives=lambda: _archive_places(archives),
             indexes=indexes.run,
             words=doors.words,

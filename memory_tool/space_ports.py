@@ -6,8 +6,8 @@ The rules of :mod:`memory_tool.ports` hold here too.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from memory_tool.model import EmbeddingSpace, Json
-from memory_tool.port_values import RowKey, StoredVectors
+from memory_tool.model import EmbeddingSpace, Json, MemoryId
+from memory_tool.port_values import StoredVectors
 from memory_tool.ports import Embedder
 from memory_tool.space_values import EmbeddedText, FilledChunk, KnownSpace, Unembedded
 
@@ -139,8 +139,11 @@ class SideStructure(Protocol):
         """Make it for a space that is about to become active. Doing it twice is harmless."""
         ...
 
-    def erase(self, keys: Sequence[RowKey]) -> None:
-        """Forget what it holds of these memories, in every space."""
+    def erase(self, targets: Sequence[tuple[int, MemoryId | None]]) -> None:
+        """Forget what it holds of these, in every space.
+
+        Each is (number of the namespace, memory), or a whole namespace with ``None``.
+        """
         ...
 
 

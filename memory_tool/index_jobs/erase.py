@@ -11,6 +11,7 @@ from memory_tool.erase_values import CanaryScan, LedgerLine, Place, Receipt
 from memory_tool.errors import Corrupt, ThreefoldError
 from memory_tool.log import logger
 from memory_tool.model import MemoryId
+from memory_tool.space_ports import SideStructure
 
 PIECES: Final = 16
 """Pieces that files are searched for: each costs a look at every byte of the store."""
@@ -21,6 +22,7 @@ class ErasePlaces:
     """Where erased memories may have left something beside the truth's rows, in this order.
 
     Attributes:
+        side: What is made of memories beside the truth.
         archives: Writes archives anew that hold what was erased.
         indexes: Builds every index anew and lets go of the generations kept for rollback.
         tables: Writes the tables anew.
@@ -28,6 +30,7 @@ class ErasePlaces:
         server_log: Lets go of the server's log of changes, where the server is ours.
     """
 
+    side: Sequence[SideStructure]
     archives: Callable[[], Sequence[Place]]
     indexes: Callable[[], Sequence[Place]]
     words: Callable[[], None]
@@ -90,6 +93,8 @@ class Erase:
         self._ledger.append(lines)
         say("erasing the rows")
         rows = self._truth.carry_out(lines)
+        for structure in self._places.side:
+            structure.erase(targets)
         places = self._elsewhere(self._truth.unfinished(), say)
         say("searching the files")
         scan = self._files.scan(wanted) if wanted else CanaryScan(pieces=0, files=0, bytes=0)
