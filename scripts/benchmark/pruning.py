@@ -51,21 +51,19 @@ class _Tokenised:
     """Chunks of one language as each variant indexes them."""
 
     texts: Texts
-    pruned: Sequence[Tokens]
     rare: frozenset[str]
 
     @classmethod
     def of(cls, texts: Texts) -> "_Tokenised":
-        """Tokenise once."""
-        pruned = [tokenise(text) for text in texts.chunks]
-        counts = Counter(word for tokens in pruned for word in set(tokens.words))
-        rare = frozenset(word for word, count in counts.items() if count == 1)
-        return cls(texts=texts, pruned=pruned, rare=rare)
+        """Find the rare words."""
+        counts = Counter(word for text in texts.chunks for word in set(tokenise(text).words))
+        return cls(texts=texts, rare=frozenset(one for one, count in counts.items() if count == 1))
 
     def rows(self, variant: Variant) -> Iterator[ChangeRow]:
         """The chunks, each a memory of its own."""
-        for place, (text, tokens) in enumerate(zip(self.texts.chunks, self.pruned, strict=True)):
-            yield _row(place, self._varied(text, tokens, variant=variant))
+        # Kept, the tokens of 100,000 chunks would take a gigabyte.
+        for place, text in enumerate(self.texts.chunks):
+            yield _row(place, self._varied(text, tokenise(text), variant=variant))
 
     def questions(self, variant: Variant) -> list[KeywordQuery]:
         """The questions as the variant needs them asked."""
