@@ -50,6 +50,8 @@ class Texts:
 def texts_of(language: Language, size: int, *, folder: Path | None) -> Texts:
     """``size`` chunks of sentences drawn at random: of the evaluation sets, or of made ones.
 
+    Each also has a word of its own, as a ticket or a name would be.
+
     Args:
         language: Of the sentences.
         size: Chunks.
@@ -70,7 +72,10 @@ def texts_of(language: Language, size: int, *, folder: Path | None) -> Texts:
         asked = [_made_sentence(language, rng) for _ in range(QUESTIONS)]
         origin = "made sentences"
     drawn = rng.integers(0, len(sentences), (size, _SENTENCES))
-    chunks = [" ".join(sentences[place] for place in row) for row in drawn.tolist()]
+    chunks = [
+        " ".join([*(sentences[place] for place in row), word(_VOCABULARY + number)])
+        for number, row in enumerate(drawn.tolist())
+    ]
     chosen = rng.permutation(len(asked))[:QUESTIONS]
     return Texts(
         language=language,
