@@ -7,7 +7,7 @@ words" lacks what stands in one chunk alone: the difference is what rare words t
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,23 +26,11 @@ from scripts.benchmark.pruning_indexes import (
     SearchedIndex,
     TantivyBench,
 )
-from scripts.benchmark.pruning_texts import LANGUAGES, Language, Texts, texts_of
+from scripts.benchmark.pruning_texts import LANGUAGES, STOP_QUESTIONS, Texts, texts_of
 from scripts.benchmark.rows import Row, median_of, seconds_of
 
 DEPTH: Final = 100
 ROUNDS: Final = 3
-STOP_QUESTIONS: Final[Mapping[Language, Sequence[str]]] = {
-    "English": (
-        "who is it",
-        "what was that",
-        "where have you been",
-        "to be or so",
-        "it is what it is",
-    ),
-    "Chinese": ("你是谁", "这是什么", "为什么", "怎么办", "那个怎么样"),
-}
-"""Wholly of stop words: the field of words has nothing for them."""
-
 Variant: TypeAlias = Literal["pruned", "with stop words", "without rare words"]
 
 
