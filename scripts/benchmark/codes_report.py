@@ -39,7 +39,10 @@ _COLOURS: Final = {
     "rabitq": "#d62728",
 }
 _NAMED_BELOW: Final = ("hnsw32,flat", "hnsw32,sq8")
-_WORDS_AT: Final = 5.2
+_NAMED_BESIDE: Final = {"hnsw32,sq8": "right", "ivf,sq8": "left"}
+"""Which side of the name is at the point; else its middle."""
+
+_WORDS_AT: Final = 6
 """Between bytes and coarse codes, where no kind is."""
 
 _LOSSES: Final = (0, 0.1, 0.3, 1, 3, 10, 30)
@@ -125,7 +128,7 @@ def _draw_kind(panel: Axes, row: CodesRow) -> None:
         (row.times_less, min(losses) if below else max(losses)),
         xytext=(0, -8 if below else 8),
         textcoords="offset points",
-        ha="center",
+        ha=_NAMED_BESIDE.get(row.kind, "center"),
         va="top" if below else "bottom",
         fontsize=9,
         color=colour,

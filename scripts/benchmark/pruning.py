@@ -7,7 +7,7 @@ words" lacks what stands in one chunk alone: the difference is what rare words t
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,23 +26,11 @@ from scripts.benchmark.pruning_indexes import (
     SearchedIndex,
     TantivyBench,
 )
-from scripts.benchmark.pruning_texts import LANGUAGES, Language, Texts, texts_of
+from scripts.benchmark.pruning_texts import LANGUAGES, STOP_QUESTIONS, Texts, texts_of
 from scripts.benchmark.rows import Row, median_of, seconds_of
 
 DEPTH: Final = 100
 ROUNDS: Final = 3
-STOP_QUESTIONS: Final[Mapping[Language, Sequence[str]]] = {
-    "English": (
-        "who is it",
-        "what was that",
-        "where have you been",
-        "to be or so",
-        "it is what it is",
-    ),
-    "Chinese": ("你是谁", "这是什么", "为什么", "怎么办", "那个怎么样"),
-}
-"""Wholly of stop words: the field of words has nothing for them."""
-
 Variant: TypeAlias = Literal["pruned", "with stop words", "without rare words"]
 
 
@@ -51,21 +39,19 @@ class _Tokenised:
     """Chunks of one language as each variant indexes them."""
 
     texts: Texts
-    pruned: Sequence[Tokens]
     rare: frozenset[str]
 
     @classmethod
     def of(cls, texts: Texts) -> "_Tokenised":
-        """Tokenise once."""
-        pruned = [tokenise(text) for text in texts.chunks]
-        counts = Counter(word for tokens in pruned for word in set(tokens.words))
-        rare = frozenset(word for word, count in counts.items() if count == 1)
-        return cls(texts=texts, pruned=pruned, rare=rare)
+        """Find the rare words."""
+        counts = Counter(word for text in texts.chunks for word in set(tokenise(text).words))
+        return cls(texts=texts, rare=frozenset(one for one, count in counts.items() if count == 1))
 
     def rows(self, variant: Variant) -> Iterator[ChangeRow]:
         """The chunks, each a memory of its own."""
-        for place, (text, tokens) in enumerate(zip(self.texts.chunks, self.pruned, strict=True)):
-            yield _row(place, self._varied(text, tokens, variant=variant))
+        # Kept, the tokens of 100,000 chunks would take a gigabyte.
+        for place, text in enumerate(self.texts.chunks):
+            yield _row(place, self._varied(text, tokenise(text), variant=variant))
 
     def questions(self, variant: Variant) -> list[KeywordQuery]:
         """The questions as the variant needs them asked."""

@@ -1,7 +1,7 @@
 """Chunks and questions of natural shape, in Chinese and English, for a keyword index."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -15,6 +15,18 @@ from scripts.evaluation.sets import is_there, read_set
 Language: TypeAlias = Literal["English", "Chinese"]
 LANGUAGES: Final[tuple[Language, ...]] = ("English", "Chinese")
 QUESTIONS: Final = 200
+STOP_QUESTIONS: Final[Mapping[Language, Sequence[str]]] = {
+    "English": (
+        "who is it",
+        "what was that",
+        "where have you been",
+        "to be or so",
+        "it is what it is",
+    ),
+    "Chinese": ("你是谁", "这是什么", "为什么", "怎么办", "那个怎么样"),
+}
+"""Wholly of stop words: the field of words has nothing for them."""
+
 _SENTENCES: Final = 5
 """Of a chunk: about 60 words, or 100 characters."""
 
@@ -50,6 +62,8 @@ class Texts:
 def texts_of(language: Language, size: int, *, folder: Path | None) -> Texts:
     """``size`` chunks of sentences drawn at random: of the evaluation sets, or of made ones.
 
+    Each also has a word of its own, as a ticket or a name would be.
+
     Args:
         language: Of the sentences.
         size: Chunks.
@@ -66,11 +80,16 @@ def texts_of(language: Language, size: int, *, folder: Path | None) -> Texts:
         asked = [question.text for one in sets for question in one.questions]
         origin = f"sentences of {', '.join(names)}"
     else:
-        sentences = [_made_sentence(language, rng) for _ in range(_MADE_SENTENCES)]
+        # Somebody said those too.
+        sentences = list(STOP_QUESTIONS[language])
+        sentences += [_made_sentence(language, rng) for _ in range(_MADE_SENTENCES)]
         asked = [_made_sentence(language, rng) for _ in range(QUESTIONS)]
         origin = "made sentences"
     drawn = rng.integers(0, len(sentences), (size, _SENTENCES))
-    chunks = [" ".join(sentences[place] for place in row) for row in drawn.tolist()]
+    chunks = [
+        " ".join([*(sentences[place] for place in row), word(_VOCABULARY + number)])
+        for number, row in enumerate(drawn.tolist())
+    ]
     chosen = rng.permutation(len(asked))[:QUESTIONS]
     return Texts(
         language=language,
