@@ -4,7 +4,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,9 @@ from tests.integration.renewed_site import (
     BATCH,
     LEASE_SECONDS,
     Site,
+    batches_into,
     build_in_small_batches,
+    damage,
     site_at,
 )
 from tests.services.postgres import Database, Server
@@ -94,22 +96,6 @@ def age(database: Database, by: timedelta) -> None:
 
 def _no_room(*_: object) -> None:
     raise OSError(28, "No space left on device")
-
-
-def damage(site: Site) -> None:
-    """Change a bit of every vector file that names memories."""
-    for file in Path(site.settings["data_dir"]).rglob("gen-*/ids.u64"):
-        file.write_bytes(b"\xaa" + file.read_bytes()[1:])
-
-
-def batches_into(read: list[Advance]) -> Callable[[Advance | Built], None]:
-    """Note the batches of what is being built."""
-
-    def hear(step: Advance | Built) -> None:
-        if isinstance(step, Advance) and step.building:
-            read.append(step)
-
-    return hear
 
 
 def hour(site: Site) -> None:
