@@ -72,10 +72,6 @@ class ErasedTargets(Protocol):
         """Every target that is read, whoever follows it."""
         ...
 
-    def being_built(self) -> bool:
-        """Whether any target has a successor that is not finished."""
-        ...
-
     def age_kept(self, made_until: datetime) -> None:
         """Make every generation made until then too old to be kept for a way back."""
         ...

@@ -102,6 +102,14 @@ def way_back(
     return _newest(found)
 
 
+def older_than_full(kept: Iterable[KeptGeneration], *, read: int) -> tuple[KeptGeneration, ...]:
+    """All but what is read and the last full build: what may hold something that was erased."""
+    others = [one for one in kept if one.pointer.generation != read]
+    # The one that is read is the newest full build itself, unless it was brought forward since.
+    full = _newest(one for one in kept if one.origin == "full")
+    return tuple(one for one in others if one != full)
+
+
 def _is_young(one: KeptGeneration, now: datetime) -> bool:
     return one.left_at is None or now - one.left_at < KEPT
 

@@ -46,8 +46,12 @@ class Jobs(Protocol):
         """An open job of one of these (kind, target) that nobody is at, newest period first."""
         ...
 
-    def finish(self, kind: str, target: str) -> None:
-        """All open periods of this (kind, target) are done: the newest covers the older ones."""
+    def finish(self, kind: str, target: str, *, period: str | None = None) -> None:
+        """The open periods of this (kind, target) are done, all or up to this one.
+
+        The newest covers the older ones. What was offered while it was done begins later: somebody
+        wants it done once more.
+        """
         ...
 
     def put_off(self, job: Job) -> None:

@@ -30,6 +30,11 @@ def period_of(now: datetime, every: Every) -> str:
     return now.astimezone(UTC).strftime(_FORMS[every])
 
 
+def beginning_of(period: str) -> datetime:
+    """The moment with which a period of this name begins."""
+    return datetime.fromisoformat(period).replace(tzinfo=UTC)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One kind of work on one target for one period."""

@@ -66,13 +66,23 @@ class WayBack(Protocol):
         """See that the last hourly one can be gone back to, and remove what is too old for it."""
         ...
 
-    def return_to(self, kept: KeptGeneration) -> None:
-        """Make a kept generation what searches read again; it is brought forward from there.
+    def hold(self, kept: KeptGeneration) -> None:
+        """Look at a kept generation as a reader would, and let nothing be purged that it lacks.
+
+        Searches see nothing of it.
 
         Raises:
             WriteConflict: It may hold rows that were purged since.
             Corrupt: It is damaged.
-            Unavailable: Somebody else switched meanwhile.
+        """
+        ...
+
+    def return_to(self, kept: KeptGeneration) -> None:
+        """Make what was held what searches read again; it is brought forward from there.
+
+        Raises:
+            Corrupt: It is gone.
+            Unavailable: Somebody else switched meanwhile, or it can't be done now.
         """
         ...
 

@@ -118,16 +118,17 @@ class ElasticsearchRenewal(Renewal, WayBack, Tidied):
             kept={*written, *(one.pointer.locator for one in kept)}, written=written
         )
 
-    def return_to(self, kept: KeptGeneration) -> None:
-        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
-        generation = self._generations.named(kept.pointer.locator)
-        if generation is None:
-            message = f"{kept.pointer.locator} is no index of this store"
-            raise Corrupt(message)
+    def hold(self, kept: KeptGeneration) -> None:
+        """See :meth:`memory_tool.renewal_ports.WayBack.hold`."""
+        generation = self._named(kept)
         connection = self._generations.connection
         control = read_control(connection, generation.index)
         check_lineage(control.stamp, lineage_of(connection, generation.index))
         self._catalogue.go_back(self._target, control.clocks)
+
+    def return_to(self, kept: KeptGeneration) -> None:
+        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
+        generation = self._named(kept)
         before = self._read()
         self._generations.begin_writing(generation)
         publish(self._log, self._target, generation=generation, mark=kept.pointer.mark)
@@ -142,6 +143,13 @@ class ElasticsearchRenewal(Renewal, WayBack, Tidied):
         read = self._read()
         if read is not None:
             self._generations.expunge(read.index)
+
+    def _named(self, kept: KeptGeneration) -> Generation:
+        generation = self._generations.named(kept.pointer.locator)
+        if generation is None:
+            message = f"{kept.pointer.locator} is no index of this store"
+            raise Corrupt(message)
+        return generation
 
     def _read(self) -> Generation | None:
         pointer = self._log.pointer(self._target)

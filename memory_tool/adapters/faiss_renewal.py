@@ -113,11 +113,14 @@ class FaissRenewal(Renewal, WayBack):
             return
         keep_only(self._root, {current.generation, *self._worth_keeping(current.generation)})
 
-    def return_to(self, kept: KeptGeneration) -> None:
-        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
+    def hold(self, kept: KeptGeneration) -> None:
+        """See :meth:`memory_tool.renewal_ports.WayBack.hold`."""
         verify(self._root, kept.pointer)
         clocks = read_manifest(self._root, kept.pointer).clocks
         self._catalogue.go_back(self._target, clocks)
+
+    def return_to(self, kept: KeptGeneration) -> None:
+        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
         current = self._log.pointer(self._target)
         pointer = self._made_current(kept.pointer)
         self._catalogue.note(pointer, "incremental")

@@ -49,10 +49,16 @@ class InMemoryJobs(Jobs):
             self._claimed.add(job)
         return ClaimedJob(job=job, lease=_Claim(self._claimed, job))
 
-    def finish(self, kind: str, target: str) -> None:
+    def finish(self, kind: str, target: str, *, period: str | None = None) -> None:
         """See :meth:`memory_tool.job_ports.Jobs.finish`."""
         with self._lock:
-            for job in [job for job in self._open if (job.kind, job.target) == (kind, target)]:
+            covered = [
+                job
+                for job in self._open
+                if (job.kind, job.target) == (kind, target)
+                and (period is None or job.period <= period)
+            ]
+            for job in covered:
                 del self._open[job]
                 self._done[job] = None
             for job in list(self._done)[:-_KEPT]:

@@ -49,10 +49,11 @@ class PostgresJobs(Jobs):
             lease=PostgresLease(self._pool, name=lease, holder=self._holder, seconds=self._seconds),
         )
 
-    def finish(self, kind: str, target: str) -> None:
+    def finish(self, kind: str, target: str, *, period: str | None = None) -> None:
         """See :meth:`memory_tool.job_ports.Jobs.finish`."""
         with self._pool.connection() as connection:
-            connection.execute(statement("finish_jobs"), {"kind": kind, "target": target})
+            named = {"kind": kind, "target": target, "period": period}
+            connection.execute(statement("finish_jobs"), named)
 
     def put_off(self, job: Job) -> None:
         """See :meth:`memory_tool.job_ports.Jobs.put_off`."""

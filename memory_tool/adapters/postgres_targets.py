@@ -25,10 +25,6 @@ class PostgresTargets(ErasedTargets):
         """See :meth:`memory_tool.erase_ports.ErasedTargets.known`."""
         return self._names("known_targets")
 
-    def being_built(self) -> bool:
-        """See :meth:`memory_tool.erase_ports.ErasedTargets.being_built`."""
-        return bool(self._names("successors"))
-
     def age_kept(self, made_until: datetime) -> None:
         """See :meth:`memory_tool.erase_ports.ErasedTargets.age_kept`."""
         with self._pool.connection() as connection:

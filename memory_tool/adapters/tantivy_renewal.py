@@ -120,8 +120,8 @@ class TantivyRenewal(Renewal, WayBack):
         stamp = read_stamp(opened.searcher, self._tokeniser) if opened else None
         self._keep_copy("incremental", mark=stamp.mark if stamp else None)
 
-    def return_to(self, kept: KeptGeneration) -> None:
-        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
+    def hold(self, kept: KeptGeneration) -> None:
+        """See :meth:`memory_tool.renewal_ports.WayBack.hold`."""
         source = kept_folder(self._path, kept.pointer.generation)
         opened = opened_at(source)
         stamp = read_stamp(opened.searcher, self._tokeniser)
@@ -131,7 +131,10 @@ class TantivyRenewal(Renewal, WayBack):
         with reading("the clocks can't be read"):
             clocks = read_all_clocks(opened.searcher, stamp)
         self._catalogue.go_back(self._target, clocks)
-        return_to(self._path, source)
+
+    def return_to(self, kept: KeptGeneration) -> None:
+        """See :meth:`memory_tool.renewal_ports.WayBack.return_to`."""
+        return_to(self._path, kept_folder(self._path, kept.pointer.generation))
 
     def _is_read(self) -> bool:
         try:

@@ -22,6 +22,7 @@ class Agenda:
         """Do nothing yet."""
         self._jobs = jobs
         self._duties = {(duty.kind, duty.target): duty for duty in duties}
+        self._begun: dict[tuple[str, str], str] = {}
         now = time.monotonic()
         self._look_at = now + LOOK_SECONDS
         self._offer_at = now + OFFER_SECONDS
@@ -54,6 +55,10 @@ class Agenda:
         """It was done without having been claimed."""
         self._jobs.finish(kind, target)
 
+    def period(self, kind: str, target: str) -> str:
+        """The period of the job of this kind that was begun last."""
+        return self._begun[kind, target]
+
     def do_open(self, may_go_on: MayGoOn, *, kind: str | None = None) -> tuple[Job, ...]:
         """Do open jobs (of one kind only, if it is named) until there is none; those done."""
         wanted = [known for known in self._duties if kind in (None, known[0])]
@@ -72,10 +77,11 @@ class Agenda:
         try:
             done = still()
             if done:
+                self._begun[job.kind, job.target] = job.period
                 self._duties[job.kind, job.target].run(still)
                 done = still()
             if done:
-                self._jobs.finish(job.kind, job.target)
+                self._jobs.finish(job.kind, job.target, period=job.period)
                 logger().info("job_done", job=job.kind, target=job.target, period=job.period)
         except Exception:
             self._jobs.put_off(job)

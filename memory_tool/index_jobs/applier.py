@@ -114,9 +114,13 @@ class Applier:
         """Targets that have a successor."""
         return self.between(Renewals.being_built)
 
-    def renew(self, target: str, reason: str) -> None:
-        """Build a target anew while it is read; one that can't be is emptied at the next run."""
-        if not self.between(partial(Renewals.begin, target=target, reason=reason)):
+    def renew(self, target: str, reason: str, *, afresh: bool = False) -> None:
+        """Build a target anew while it is read; one that can't be is emptied at the next run.
+
+        ``afresh`` goes on with no build that was begun before.
+        """
+        begin = partial(Renewals.begin, target=target, reason=reason, afresh=afresh)
+        if not self.between(begin):
             self.distrust(target, reason)
 
     def run(

@@ -10,7 +10,7 @@ from typing import Final
 from memory_tool.assembly import Background
 from memory_tool.erase_ports import ErasedTargets
 from memory_tool.erase_values import Place
-from memory_tool.index_jobs.target_group import FULL, INCREMENTAL, MEND
+from memory_tool.index_jobs.target_group import ERASED, INCREMENTAL
 from memory_tool.job_ports import Jobs
 
 WAIT_SECONDS: Final = 60.0
@@ -53,20 +53,14 @@ class EraseIndexes:
         parts = self._parts
         since = parts.targets.now()
         parts.leave_spaces()
-        if parts.targets.being_built():
-            # What was begun before holds what is to go: it is brought to its end, and replaced.
-            self._build()
-        self._build()
         wanted = parts.targets.known()
         ours = {name for group in parts.background.targets.values() for name in group}
         for target in wanted:
             if target not in ours:
-                parts.jobs.offer(MEND, target, every="moment")
+                parts.jobs.offer(ERASED, target, every="moment")
+        parts.background.do(ERASED, again=True, may_go_on=_always)
         clean = self._waited_for(frozenset(wanted), since)
         return [_place(target, done=target in clean) for target in wanted]
-
-    def _build(self) -> None:
-        self._parts.background.do(FULL, again=True, may_go_on=_always)
 
     def _waited_for(self, wanted: AbstractSet[str], since: datetime) -> AbstractSet[str]:
         parts, end = self._parts, time.monotonic() + self._wait_seconds

@@ -1,11 +1,11 @@
 """How the targets of one group are built anew, compared with the truth, and set back."""
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from memory_tool.errors import Corrupt, NotFound
-from memory_tool.generations import KeptGeneration, Quality, Way, way_back
+from memory_tool.generations import KeptGeneration, Quality, Way, older_than_full, way_back
 from memory_tool.inventory import differing
 from memory_tool.inventory_ports import TruthInventory
 from memory_tool.log import logger
@@ -54,25 +54,34 @@ class Renewals:
             name for name, renewal in self._renewals.items() if renewal.successor() is not None
         )
 
-    def begin(self, *, target: str, reason: str) -> bool:
-        """Begin a successor, or go on with one; ``False`` if the target only can be emptied."""
+    def begin(self, *, target: str, reason: str, afresh: bool = False) -> bool:
+        """Begin a successor, or go on with one; ``False`` if the target only can be emptied.
+
+        ``afresh`` goes on with none: what it was built from may be gone from the truth.
+        """
         renewal = self.of(target)
         if renewal is None:
             return False
         logger().info("target_renewed", target=target, reason=reason)
+        former = renewal.successor() if afresh else None
+        if former is not None:
+            former.reset()
         renewal.begin()
         return True
 
     def fresh(self) -> frozenset[str]:
         """The targets that were built from nothing less than a day ago."""
+        return self.built_since(self._catalogue.now() - FRESH) if self._catalogue else frozenset()
+
+    def built_since(self, since: datetime) -> frozenset[str]:
+        """The targets whose newest build from nothing began to be read later than that."""
         if self._catalogue is None:
             return frozenset()
-        now = self._catalogue.now()
         return frozenset(
             name
             for name in self._renewals
             for one in self._catalogue.kept(name)
-            if one.origin == "full" and now - one.made_at < FRESH
+            if one.origin == "full" and one.made_at > since
         )
 
     def switch(self, renewal: Renewable, successor: IndexTarget) -> Quality:
@@ -104,7 +113,10 @@ class Renewals:
         renewal = self.of(target.name)
         if renewal is None:
             return None
-        wrong = self._differing(renewal, target, built=False)
+        try:
+            wrong = self._differing(renewal, target, built=False)
+        except Corrupt as error:
+            return str(error)
         if not wrong:
             return None
         logger().warning("index_differs", target=target.name, namespaces=len(wrong))
@@ -120,6 +132,18 @@ class Renewals:
         for renewal in self._renewals.values():
             renewal.keep()
 
+    def keep_only_new(self, targets: Collection[str]) -> None:
+        """Keep nothing that is older than the last build from nothing of these targets."""
+        if self._catalogue is None:
+            return
+        for name in targets:
+            renewal = self.of(name)
+            if renewal is not None:
+                noted = self._catalogue.kept(name)
+                older = older_than_full(noted, read=renewal.reads())
+                self._catalogue.forget(name, {one.pointer.generation for one in older})
+                renewal.keep()
+
     def tidy(self) -> None:
         """Give the space of deleted chunks free."""
         for renewal in self._renewals.values():
@@ -127,13 +151,21 @@ class Renewals:
                 renewal.tidy()
 
     def go_back(self, *, way: Way) -> None:
-        """Set every target back, or none.
+        """Set every target back.
+
+        None is, unless all were found whole and lacking no purge. What only shows at the switch
+        itself (a store that is down, a full disk) may leave some set back and others not: each can
+        be searched and is brought forward, and going back once more sets back the others too.
 
         Raises:
             NotFound: A target has nothing to go back to.
             WriteConflict: A kept generation may hold rows that were purged since.
+            Corrupt: A kept generation is damaged.
+            Unavailable: It can't be done now, of some or of all.
         """
         found = [(renewal, self._kept(renewal, way)) for renewal in self._renewals.values()]
+        for renewal, kept in found:
+            renewal.hold(kept)
         for renewal, kept in found:
             renewal.return_to(kept)
             made_at = kept.made_at.isoformat(timespec="seconds")

@@ -12,7 +12,7 @@ from memory_tool.index_jobs.agenda import Agenda
 from memory_tool.index_jobs.applier import Applier, Building
 from memory_tool.index_jobs.renewals import Renewals
 from memory_tool.job_ports import Jobs, Lease
-from memory_tool.job_values import Duty, MayGoOn, Outcome
+from memory_tool.job_values import Duty, MayGoOn, Outcome, beginning_of
 from memory_tool.log import logger
 from memory_tool.progress import Watch
 
@@ -21,12 +21,17 @@ FULL: Final = "full"
 ANEW: Final = "anew"
 """A full build that somebody asks for: it leaves out none that was built a short while ago."""
 
+ERASED: Final = "erased"
+"""A build after an erasure: from nothing, with nothing older kept beside it."""
+
 MEND: Final = "mend"
 TIDY: Final = "tidy"
 BACK: Final[Mapping[Way, str]] = {"hourly": "back-hourly", "daily": "back-daily"}
 
 SEEN_SECONDS: Final = 600.0
 """How often a living holder says that its targets are followed; they are retired after a day."""
+
+NONE: Final[AbstractSet[str]] = frozenset()
 
 CLOSING_LAG: Final = 1000
 """A closing process applies first if more rows than this are pending."""
@@ -180,7 +185,8 @@ class TargetGroup:
     def renew(self, may_go_on: MayGoOn, *, by_itself: bool) -> None:
         """Build all targets anew while they are read, as the lease's holder.
 
-        What was begun before and left is gone on with: then the others were done already.
+        What was begun before and left is brought to its end first, and is as good as built now; the
+        others may never have been begun.
 
         Args:
             may_go_on: Asked before each batch.
@@ -189,15 +195,38 @@ class TargetGroup:
         Raises:
             Unavailable: It could not be done.
         """
-        targets = self._applier.being_built()
-        if not targets:
-            fresh = self._applier.between(Renewals.fresh) if by_itself else frozenset()
-            targets = frozenset(self.targets) - fresh
-            for target in sorted(targets):
-                self._applier.renew(target, "a full build was asked for")
+        self._renew(
+            may_go_on, but=lambda: self._applier.between(Renewals.fresh) if by_itself else NONE
+        )
+
+    def _renew(self, may_go_on: MayGoOn, *, but: Callable[[], AbstractSet[str]]) -> None:
+        begun = self._applier.being_built()
+        if begun:
+            self._build(begun, may_go_on)
+            if not may_go_on():
+                return
+        targets = frozenset(self.targets) - begun - but()
+        for target in sorted(targets):
+            self._applier.renew(target, "a full build was asked for")
+        self._build(targets, may_go_on)
+
+    def _build(self, targets: AbstractSet[str], may_go_on: MayGoOn) -> None:
         self._apply(may_go_on, force=True)
         left = self._applier.being_built() | self._applier.rebuilding
         self._see_that_done(left, targets, may_go_on=may_go_on)
+
+    def _anew(self, may_go_on: MayGoOn) -> None:
+        """What was built since it was asked for is done: whoever did that was stopped."""
+        asked_at = beginning_of(self._agenda.period(ANEW, self.name))
+        built = partial(Renewals.built_since, since=asked_at)
+        self._renew(may_go_on, but=lambda: self._applier.between(built))
+
+    def _erase(self, may_go_on: MayGoOn, *, targets: Sequence[str]) -> None:
+        for target in targets:
+            self._applier.renew(target, "something was erased", afresh=True)
+        self._build(frozenset(targets), may_go_on)
+        if may_go_on():
+            self._applier.between(partial(Renewals.keep_only_new, targets=targets))
 
     def watch(self, watch: Watch) -> None:
         """Tell of each step from now on."""
@@ -275,7 +304,9 @@ class TargetGroup:
         def day(may_go_on: MayGoOn) -> None:
             self.renew(may_go_on, by_itself=not self._asked)
 
-        anew = partial(self.renew, by_itself=False)
+        def erasing(name: str, targets: Sequence[str]) -> Duty:
+            run = partial(self._erase, targets=targets)
+            return Duty(kind=ERASED, target=name, every="moment", run=run, by_itself=False)
 
         def tidy(_may_go_on: MayGoOn) -> None:
             self._applier.between(Renewals.tidy)
@@ -287,8 +318,10 @@ class TargetGroup:
         return [
             Duty(kind=INCREMENTAL, target=self.name, every="hour", run=self._hour),
             Duty(kind=FULL, target=self.name, every="day", run=day, by_itself=self._daily),
-            Duty(kind=ANEW, target=self.name, every="moment", run=anew, by_itself=False),
+            Duty(kind=ANEW, target=self.name, every="moment", run=self._anew, by_itself=False),
             Duty(kind=TIDY, target=self.name, every="day", run=tidy),
             *map(back, BACK),
             *map(mending, self.targets),
+            *(erasing(target, (target,)) for target in self.targets),
+            erasing(self.name, self.targets),
         ]

@@ -87,6 +87,21 @@ class JobsContract:
         assert claimed(jobs) is None
         assert claimed(jobs, ("scrub", "here")) is not None
 
+    def test_what_is_offered_while_a_job_is_done_stays_open(self, jobs: Jobs) -> None:
+        """Whoever asks then may mean what was done already: it is done once more."""
+        jobs.offer(*FOLD, every="hour")
+        jobs.offer(*FOLD, every="moment")
+        job = claimed(jobs)
+        assert job is not None
+        later = jobs.offer(*FOLD, every="moment").job
+        jobs.finish(*FOLD, period=job.job.period)
+        job.lease.release()
+        left = claimed(jobs)
+        assert left is not None
+        assert left.job == later
+        jobs.finish(*FOLD, period=later.period)
+        assert claimed(jobs) is None
+
     def test_a_job_that_failed_is_put_off(self, jobs: Jobs) -> None:
         """It must neither be forgotten nor be tried without a pause, nor keep others waiting."""
         failed = jobs.offer(*FOLD, every="hour").job

@@ -20,3 +20,16 @@ class TestPostgresSpaces(SpaceKeeperContract):
         with postgres_truth(database) as truth, database.pool(Role.WORKER) as worker:
             truth.spaces.record_space(OLD)
             yield Kept(truth=truth, keeper=PostgresSpaces(worker))
+
+    def test_what_is_built_beside_an_index_is_not_waited_for(
+        self, kept: Kept, database: Database
+    ) -> None:
+        """Nobody builds a successor of a space that is not searched yet: it would be for ever."""
+        kept.truth.add("green tea")
+        with database.connection(Role.WORKER) as connection:
+            connection.execute(
+                "INSERT INTO threefold.index_target (target)"
+                " VALUES ('vectors:a:space1'), ('next/vectors:a:space1')"
+            )
+        waited_for = kept.keeper.unready(2, own="vectors:b:space2", most=0)
+        assert waited_for == ("vectors:a:space2", "vectors:b:space2")

@@ -8,8 +8,9 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
@@ -118,6 +119,22 @@ class Site:
         outcomes = self.background.do(FULL, again=True, may_go_on=lambda: True)
         assert set(outcomes.values()) == {"done"}
         return built
+
+
+def damage(site: Site) -> None:
+    """Change a bit of every vector file that names memories."""
+    for file in Path(site.settings["data_dir"]).rglob("gen-*/ids.u64"):
+        file.write_bytes(b"\xaa" + file.read_bytes()[1:])
+
+
+def batches_into(read: list[Advance]) -> Callable[[Advance | Built], None]:
+    """Note the batches of what is being built."""
+
+    def hear(step: Advance | Built) -> None:
+        if isinstance(step, Advance) and step.building:
+            read.append(step)
+
+    return hear
 
 
 @contextlib.contextmanager

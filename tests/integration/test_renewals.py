@@ -5,21 +5,24 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from memory_tool.adapters.faiss_successor import FaissSuccessor
 from memory_tool.adapters.postgres_server import Role
-from memory_tool.errors import NotFound, ThreefoldError, Unavailable, WriteConflict
-from memory_tool.index_jobs.target_group import BACK, FULL, INCREMENTAL
+from memory_tool.errors import Corrupt, NotFound, ThreefoldError, Unavailable, WriteConflict
+from memory_tool.index_jobs.target_group import BACK, ERASED, FULL, INCREMENTAL
 from memory_tool.progress import Advance, Built
 from tests.integration.renewed_site import (
     BATCH,
     LEASE_SECONDS,
     Site,
+    batches_into,
     build_in_small_batches,
+    damage,
     site_at,
 )
 from tests.services.postgres import Database, Server
@@ -92,6 +95,10 @@ def age(database: Database, by: timedelta) -> None:
         )
 
 
+def _no_room(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 def hour(site: Site) -> None:
     """The job of one hour."""
     outcomes = site.background.do(INCREMENTAL, again=True, may_go_on=lambda: True)
@@ -141,16 +148,68 @@ def test_a_stopped_build_goes_on_where_it_was(site: Site) -> None:
     left = iter(range(3))
     site.background.do(FULL, again=True, may_go_on=lambda: next(left, None) is not None)
     read: list[Advance] = []
-
-    def hear(step: Advance | Built) -> None:
-        if isinstance(step, Advance) and step.building:
-            read.append(step)
-
     with site_at(site.settings) as other:
-        other.background.watch(hear)
+        other.background.watch(batches_into(read))
         other.background.do(FULL, again=False, may_go_on=lambda: True)
     assert {step.target for step in read} == set(site.targets)
     assert min(step.applied + step.pending for step in read) < ROWS
+    site.check()
+
+
+def test_a_full_build_that_meets_a_mend_builds_the_others_too(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was begun before is brought to its end; it says nothing of the others."""
+    before = site.marks()
+    with monkeypatch.context() as patch:
+        patch.setattr(FaissSuccessor, "apply", _no_room)
+        with pytest.raises(OSError, match="No space"):
+            site.background.mend([site.targets[1]], "damaged")
+    assert site.marks() == before
+    assert {step.target for step in site.rebuild()} == set(site.targets)
+    assert all(old != new for old, new in zip(before, site.marks(), strict=True))
+    site.check()
+
+
+def test_a_stopped_build_does_not_repeat_what_it_had_done(site: Site) -> None:
+    """Each of two large indexes is built once, however often the worker ends."""
+    built: list[str] = []
+
+    def hear(step: Advance | Built) -> None:
+        if isinstance(step, Built):
+            built.append(step.target)
+
+    site.background.watch(hear)
+    site.background.do(FULL, again=True, may_go_on=lambda: not built)
+    assert len(built) == 1
+    with site_at(site.settings) as other:
+        other.background.watch(hear)
+        assert set(other.background.once(lambda: True).values()) == {True}
+    assert sorted(built) == sorted(site.targets)
+
+
+def test_a_build_after_an_erasure_goes_on_with_none_from_before(
+    site: Site, database: Database
+) -> None:
+    """It may hold what is to go, and so may everything that is kept for a way back."""
+    site.rebuild()
+    hour(site)
+    left = iter(range(5))
+    site.background.do(FULL, again=True, may_go_on=lambda: next(left, None) is not None)
+    erased_at = datetime.now(UTC)
+    read: list[Advance] = []
+    site.background.watch(batches_into(read))
+    site.background.do(ERASED, again=True, may_go_on=lambda: True)
+    assert {step.target for step in read} == set(site.targets)
+    for target in site.targets:
+        assert sum(step.target == target for step in read) >= ROWS // BATCH, "all of it"
+    with database.connection(Role.WORKER) as connection:
+        kept = connection.execute(
+            "SELECT target, bool_and(made_at > %(erased_at)s), bool_or(origin = 'full')"
+            " FROM threefold.index_generation GROUP BY target ORDER BY target",
+            {"erased_at": erased_at},
+        ).fetchall()
+    assert kept == [(target, True, True) for target in sorted(site.targets)]
     site.check()
 
 
@@ -229,6 +288,19 @@ def test_there_is_no_way_back_to_what_lacks_a_purge(site: Site, database: Databa
     site.check()
 
 
+def test_none_is_set_back_if_one_is_damaged(site: Site, database: Database) -> None:
+    """Of two indexes one of which is an old one, half of what is asked for would be undone."""
+    site.rebuild()
+    age(database, timedelta(hours=2))
+    site.store(BATCH)
+    assert site.tool.apply_now()
+    marks = site.marks()
+    damage(site)
+    with pytest.raises(Corrupt):
+        site.background.do(BACK["daily"], again=True, may_go_on=lambda: True)
+    assert site.marks()[0] == marks[0]
+
+
 def test_a_way_back_that_is_not_there_is_said(site: Site) -> None:
     """And nothing is set back, nor tried again every minute."""
     marks = site.marks()
@@ -268,6 +340,16 @@ def test_the_hourly_job_finds_what_no_search_can_notice(site: Site, database: Da
     site.check()
 
 
+def test_the_hourly_job_builds_damaged_files_anew(site: Site) -> None:
+    """And does all else that is due: what is kept goes in time."""
+    before = site.marks()
+    damage(site)
+    hour(site)
+    assert site.tool.apply_now()
+    assert site.marks()[1] != before[1]
+    site.check()
+
+
 def test_the_timetable_builds_what_was_not_built_lately(site: Site, database: Database) -> None:
     """Each day by itself, so that deleted memories leave the files; no young build is repeated."""
     young = site.marks()
@@ -286,13 +368,9 @@ def test_a_full_disk_ends_a_build_and_the_old_index_serves(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When there is room again, it goes on."""
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     before = site.marks()
     with monkeypatch.context() as patch:
-        patch.setattr("memory_tool.adapters.faiss_files._force", full)
+        patch.setattr("memory_tool.adapters.faiss_files._force", _no_room)
         with pytest.raises(ThreefoldError) as caught:
             site.background.do(FULL, again=True, may_go_on=lambda: True)
         assert isinstance(caught.value, Unavailable)

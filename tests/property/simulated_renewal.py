@@ -153,14 +153,18 @@ class SimulatedRenewal(Renewable):
             if name not in {*written, *(one.pointer.locator for one in kept)}:
                 del self._server.indexes[name]
 
-    def return_to(self, kept: KeptGeneration) -> None:
+    def hold(self, kept: KeptGeneration) -> None:
         """As its port."""
-        name = kept.pointer.locator
-        written = self._successor.checked(name)
+        written = self._successor.checked(kept.pointer.locator)
         if not self._log.knows(NAME, kept.pointer.mark):
             message = "it is of another history"
             raise Corrupt(message)
         self._catalogue.go_back(NAME, written.clocks)
+
+    def return_to(self, kept: KeptGeneration) -> None:
+        """As its port."""
+        name = kept.pointer.locator
+        written = self._successor.checked(name)
         before = self._log.pointer(NAME)
         self._server.indexes[name].written = replace(written, open=True)
         publish(self._log, name, written=replace(written, mark=kept.pointer.mark))

@@ -387,9 +387,10 @@ WITH open AS (
 SELECT open.kind, open.target, open.period, open.lease FROM open JOIN held ON held.name = open.lease
 
 -- name: finish_jobs
--- The open periods of a kind are done.
+-- The open periods of a kind are done, all or up to one. Their names sort as bytes.
 UPDATE threefold.job SET state = 'done', changed_at = clock_timestamp()
 WHERE kind = %(kind)s AND target = %(target)s AND state = 'offered'
+  AND (%(period)s::text IS NULL OR period COLLATE "C" <= %(period)s::text)
 
 -- name: put_off_job
 -- Nobody is to try it again within a minute.

@@ -75,10 +75,6 @@ ORDER BY 1
 SELECT DISTINCT p.target FROM threefold.index_progress p
 WHERE p.target NOT LIKE 'next/%%' ORDER BY p.target
 
--- name: successors
--- What is being built beside what is read.
-SELECT DISTINCT p.target FROM threefold.index_progress p WHERE p.target LIKE 'next/%%'
-
 -- name: age_kept_generations
 -- What was made until then is kept for a way back no more: whoever looks next removes it.
 UPDATE threefold.index_generation SET left_at = 'epoch'

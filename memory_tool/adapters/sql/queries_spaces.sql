@@ -209,12 +209,13 @@ LIMIT %(bound)s
 
 -- name: unready_targets
 -- Indexes of a space that are too far behind to be searched, of all who follow the active space now.
+-- What is being built beside those that are read is searched by nobody.
 SELECT w.target
 FROM (
     SELECT regexp_replace(t.target, ':space[0-9]+$', ':space' || %(space)s) AS target
     FROM threefold.index_target t
     JOIN threefold.embedding_space s ON s.state = 'active' AND t.target LIKE '%%:space' || s.space_id
-    WHERE t.seen_at > now() - interval '20 minutes'
+    WHERE t.seen_at > now() - interval '20 minutes' AND t.target NOT LIKE 'next/%%'
     UNION SELECT %(own)s
 ) w
 WHERE (SELECT coalesce(sum(c.nseq - coalesce(p.applied, 0)), 0)
