@@ -8,6 +8,7 @@ words" lacks what stands in one chunk alone: the difference is what rare words t
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ from scripts.benchmark.rows import Row, median_of, seconds_of
 DEPTH: Final = 100
 ROUNDS: Final = 3
 Variant: TypeAlias = Literal["pruned", "with stop words", "without rare words"]
+VARIANTS: Final[tuple[Variant, ...]] = ("pruned", "with stop words", "without rare words")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,23 +133,25 @@ def measure_pruning(
         tokenised = _Tokenised.of(texts)
         for bench in benches:
             say(f"{language}: {bench.name}")
-            rows += _compared(tokenised, bench)
+            for row in _compared(tokenised, bench):
+                say(f"  {row.what}: {row.value:.2f} {row.unit} ({row.against or 'alone'})")
+                rows.append(row)
     return rows
 
 
 def _compared(tokenised: _Tokenised, bench: KeywordBench) -> list[Row]:
     of = f"{bench.name}, {tokenised.texts.language}"
-    pruned = bench.filled(tokenised.rows("pruned"))
-    stopped = bench.filled(tokenised.rows("with stop words"))
-    common = bench.filled(tokenised.rows("without rare words"))
-    ours, theirs = _in_turn(
-        (pruned, tokenised.questions("pruned")),
-        (stopped, tokenised.questions("with stop words")),
-    )
-    rare = (pruned.size - common.size) / max(len(tokenised.rare), 1)
-    found = _found(pruned, STOP_QUESTIONS[tokenised.texts.language])
-    for index in (pruned, stopped, common):
-        index.close()
+    with ExitStack() as indexes:
+        pruned, stopped, common = (
+            indexes.enter_context(closing(bench.filled(tokenised.rows(variant))))
+            for variant in VARIANTS
+        )
+        ours, theirs = _in_turn(
+            (pruned, tokenised.questions("pruned")),
+            (stopped, tokenised.questions("with stop words")),
+        )
+        rare = (pruned.size - common.size) / max(len(tokenised.rare), 1)
+        found = _found(pruned, STOP_QUESTIONS[tokenised.texts.language])
     against = "with stop words"
     return [
         Row(
