@@ -13,6 +13,9 @@ from memory_tool.errors import Corrupt
 FORMAT: Final = 1
 """Number of the layout of a backup's folder; another one is refused."""
 
+ANOTHER: Final = "threefold restore, of another backup"
+"""What is left to whoever meets a damaged one."""
+
 _NAME: Final = re.compile(r"[\w.-]+(?:/[\w.-]+){0,4}", re.ASCII)
 
 
@@ -106,7 +109,7 @@ class BackupManifest:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"the manifest of the backup can't be understood: {error}"
-            raise Corrupt(message) from error
+            raise Corrupt(message, command=ANOTHER) from error
         _check_names(manifest.all_files)
         return manifest
 
@@ -125,7 +128,7 @@ def _check_content(content: Mapping[str, object], said: object) -> None:
         raise Corrupt(message, command="pip install --upgrade threefold")
     if said != _check(content):
         message = "the manifest of the backup is damaged"
-        raise Corrupt(message)
+        raise Corrupt(message, command=ANOTHER)
 
 
 def _table(content: Mapping[str, Any]) -> SavedTable:
@@ -143,7 +146,7 @@ def _check_names(files: Sequence[SavedFile]) -> None:
         parts = file.name.split("/")
         if not _NAME.fullmatch(file.name) or {".", ".."}.intersection(parts):
             message = f"the backup names a file {file.name!r}, which can't be one of it"
-            raise Corrupt(message)
+            raise Corrupt(message, command=ANOTHER)
     if len({file.name for file in files}) < len(files):
         message = "the backup names a file twice"
-        raise Corrupt(message)
+        raise Corrupt(message, command=ANOTHER)

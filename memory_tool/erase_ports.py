@@ -68,8 +68,8 @@ class ErasedTargets(Protocol):
         """The store's clock."""
         ...
 
-    def known(self) -> tuple[str, ...]:
-        """Every target that is read, whoever follows it."""
+    def known(self) -> Mapping[str, bool]:
+        """Every target, whoever follows it, and whether anybody does."""
         ...
 
     def age_kept(self, made_until: datetime) -> None:

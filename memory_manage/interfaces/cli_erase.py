@@ -95,12 +95,15 @@ def _print(receipt: "Receipt") -> None:
     print_lines(*aligned([(place.state, place.name, place.said) for place in receipt.places]))
     scan = receipt.scan
     found = [trace for trace in scan.traces if not trace.elsewhere]
-    said = "found nothing" if not found else f"FOUND {len(found)} TRACES"
+    said = "found nothing" if not found else f"FOUND in {len(found)} files"
     if not scan.pieces:
         print_lines("searched no file: nothing is known of what was erased; see --canary")
         return
     print_lines(
         f"searched {scan.files:,} files ({scan.bytes:,} bytes) for {scan.pieces} pieces: {said}"
     )
+    shared = len(scan.traces) - len(found)
+    if shared:
+        print_lines(f"{shared} files say what memories that stay say too")
     print_lines(*(f"  {trace.file}" for trace in found[:_SHOWN_TRACES]))
     print_lines(*(f"  could not be read: {file}" for file in scan.unread[:_SHOWN_TRACES]))

@@ -1,7 +1,7 @@
 """``threefold rebuild``: offer a period of a job to all, and do it here if nobody else does."""
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -13,7 +13,7 @@ from memory_manage.interfaces.cli_options import StoreOptions
 from memory_manage.interfaces.cli_progress import duration, shown
 from memory_manage.interfaces.cli_session import print_json, print_lines
 from memory_manage.interfaces.cli_worker import background_of, opened_tool, stopping
-from memory_tool.errors import InputError
+from memory_tool.errors import InputError, Unavailable
 
 if TYPE_CHECKING:
     from memory_tool.assembly import Background
@@ -86,6 +86,18 @@ def rebuild(
     }
     for name, outcome in outcomes.items():
         print_lines(f"{', '.join(background.targets[name])}: {said.get(outcome, outcome)}")
+    _check_gone_back(outcomes.values(), asked=rollback)
+
+
+def _check_gone_back(outcomes: Iterable[str], *, asked: bool) -> None:
+    """Nobody may believe that the indexes of before are read when they are not.
+
+    Raises:
+        Unavailable: Another process was told to, and may refuse.
+    """
+    if asked and "left to another process" in outcomes:
+        message = "a worker holds an index and was told to go back: its log says what came of it"
+        raise Unavailable(message, store="indexes")
 
 
 def _kind(*, incremental: bool, full: bool, rollback: bool, way: Way) -> str:

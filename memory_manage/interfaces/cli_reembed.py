@@ -86,8 +86,11 @@ def _report(coming: "KnownSpace", *, done: bool, store: StoreOptions) -> None:
     if store.as_json:
         print_json({"space": coming.space.name, "number": coming.number, "active": True})
         return
+    print_lines(f"the store searches vectors of {coming.space.name} now")
+    if coming.state == "active":
+        print_lines("it did before: nothing had to be done")
+        return
     print_lines(
-        f"the store searches vectors of {coming.space.name} now",
         "the ones before are kept: threefold reembed --rollback goes back,"
         " threefold reembed --forget lets go of them",
     )

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 
 import zstandard
 
-from memory_tool.backup_manifest import BackupManifest, SavedFile, SavedTable
+from memory_tool.backup_manifest import ANOTHER, BackupManifest, SavedFile, SavedTable
 from memory_tool.backup_ports import BackupDraft, SavedBackup
 from memory_tool.errors import Corrupt, InputError, NotFound, Unavailable
 
@@ -170,7 +170,7 @@ class FolderBackup(SavedBackup):
         if place.exists():
             if _print_of(place, file.name) != file:
                 message = f"{place} is there and is not what the backup has under this name"
-                raise Corrupt(message)
+                raise Corrupt(message, command=ANOTHER)
             return
         draft = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(4)}")
         try:
@@ -198,12 +198,12 @@ class FolderBackup(SavedBackup):
         }
         if strange := sorted(found - expected):
             message = f"{strange[0]} is no part of the backup"
-            raise Corrupt(message)
+            raise Corrupt(message, command=ANOTHER)
         for table in self._manifest.tables:
             lines = sum(piece.count(b"\n") for piece in self.rows(table, read))
             if lines != table.rows + 1:
                 message = f"{table.file.name} has {lines - 1} rows, not {table.rows}"
-                raise Corrupt(message)
+                raise Corrupt(message, command=ANOTHER)
         for file in self._manifest.files:
             if _print_of(self.path(file), file.name) != file:
                 raise _damaged(file)
@@ -248,7 +248,7 @@ def _readable(path: Path) -> Iterator[BufferedReader]:
             yield file
     except OSError as error:
         message = f"{path.name} can't be read: {error.strerror}"
-        raise Corrupt(message) from error
+        raise Corrupt(message, command=ANOTHER) from error
 
 
 @contextlib.contextmanager

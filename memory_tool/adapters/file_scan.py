@@ -41,7 +41,7 @@ class FolderScan(FileScan):
             pieces=len(pieces),
             files=files,
             bytes=size,
-            traces=tuple(traces),
+            traces=tuple(dict.fromkeys(traces)),
             unread=tuple(unread),
         )
 

@@ -1,6 +1,6 @@
 """Which indexes follow the truth, and what erasing has to know of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import cast
 
@@ -21,9 +21,11 @@ class PostgresTargets(ErasedTargets):
             record = connection.execute(statement("store_clock")).fetchone()
         return cast("tuple[datetime]", record)[0]
 
-    def known(self) -> tuple[str, ...]:
+    def known(self) -> Mapping[str, bool]:
         """See :meth:`memory_tool.erase_ports.ErasedTargets.known`."""
-        return self._names("known_targets")
+        with self._pool.connection() as connection:
+            records = connection.execute(statement("known_targets")).fetchall()
+        return dict(cast("list[tuple[str, bool]]", records))
 
     def age_kept(self, made_until: datetime) -> None:
         """See :meth:`memory_tool.erase_ports.ErasedTargets.age_kept`."""

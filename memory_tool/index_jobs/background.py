@@ -204,7 +204,7 @@ class _Loop:
             try:
                 self._turn(self._may_go_on)
                 self._failures = 0
-            except Unavailable as error:
+            except ThreefoldError as error:
                 self._failures += 1
                 logger().warning("job_failed", job=self._name, reason=str(error))
             except Exception:  # noqa: BLE001 - the loop must outlive any one failure

@@ -18,6 +18,8 @@ WAIT_SECONDS: Final = 60.0
 
 _LOOK_SECONDS: Final = 0.5
 
+_GONE: Final = "nobody follows it: its host is gone, or was another store's; its files are refused"
+
 
 def _always() -> bool:
     return True
@@ -53,14 +55,17 @@ class EraseIndexes:
         parts = self._parts
         since = parts.targets.now()
         parts.leave_spaces()
-        wanted = parts.targets.known()
         ours = {name for group in parts.background.targets.values() for name in group}
+        known = parts.targets.known()
+        wanted = [target for target, followed in known.items() if followed or target in ours]
         for target in wanted:
             if target not in ours:
                 parts.jobs.offer(ERASED, target, every="moment")
         parts.background.do(ERASED, again=True, may_go_on=_always)
         clean = self._waited_for(frozenset(wanted), since)
-        return [_place(target, done=target in clean) for target in wanted]
+        places = [_place(target, done=target in clean) for target in wanted]
+        gone = sorted(known.keys() - set(wanted))
+        return [*places, *(Place(name=one, state="not ours", said=_GONE) for one in gone)]
 
     def _waited_for(self, wanted: AbstractSet[str], since: datetime) -> AbstractSet[str]:
         parts, end = self._parts, time.monotonic() + self._wait_seconds

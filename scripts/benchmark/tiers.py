@@ -151,7 +151,7 @@ def _compared(before: Mapping[str, float], after: Mapping[str, float]) -> Iterat
             value=after[what],
             unit="ms" if what.endswith("search") else "MB",
             against=f"{value:,.1f} all hot",
-            ratio=after[what] / value,
+            ratio=after[what] / value if value else None,
         )
 
 

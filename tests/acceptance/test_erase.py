@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from memory_manage.erasing import erase
@@ -14,7 +15,7 @@ from memory_manage.manager import MemoryManage
 from memory_tool.adapters.erase_ledger_file import EraseLedgerFile
 from memory_tool.adapters.file_scan import FolderScan
 from memory_tool.adapters.postgres_erase import PostgresRewrite
-from memory_tool.adapters.postgres_server import Role
+from memory_tool.adapters.postgres_server import EmbeddedPostgres, Role
 from memory_tool.bootstrap_backup import make_backup, restore_backup
 from memory_tool.erase_values import Place, Receipt
 from memory_tool.errors import Corrupt, NotFound, Unavailable
@@ -28,6 +29,9 @@ from tests.acceptance.opening import OwnStore
 from tests.services.postgres import Database
 
 SECRET = "Zanzibar-42-蓝色系窗帘"
+TOKEN = "zanzibar"
+"""A word of it as indexes and statistics write it."""
+
 OTHER = "Somebody else keeps this sentence about curtains for ever"
 
 
@@ -71,6 +75,15 @@ def tell(store: OwnStore) -> OwnStore:
     return store
 
 
+def gather_statistics(store: OwnStore) -> None:
+    """What a planner notes of values stays where a table became empty."""
+    with (
+        EmbeddedPostgres(store.data_dir()) as server,
+        psycopg.connect(server.conninfo(role=Role.OWNER), autocommit=True) as connection,
+    ):
+        connection.execute("ANALYZE")
+
+
 def put_into_the_archive(store: OwnStore) -> None:
     """All that the store holds goes cold, as if it were old."""
     with store.parts(hot_days=1e-9, warm_days=2e-9).tool as tool:
@@ -96,6 +109,8 @@ def test_what_was_erased_is_in_no_file_and_others_keep_theirs(embedded_store: Ow
         assert files_that_say(told.folder, SECRET)
         fresh = memory.add(f"{SECRET} is said again", user_id="u1").id
         memory.update(str(fresh), content=f"{SECRET} is said yet again", user_id="u1")
+        gather_statistics(told)
+        assert files_that_say(told.folder, TOKEN)
         receipt = erased(tool, user="u1")
         assert receipt.complete, receipt
         assert receipt.rows == {"memories": 3, "versions": 1, "chunks": 3, "namespaces": 2}
@@ -107,6 +122,7 @@ def test_what_was_erased_is_in_no_file_and_others_keep_theirs(embedded_store: Ow
             "server",
         }
         assert files_that_say(told.folder, SECRET) == []
+        assert files_that_say(told.folder, TOKEN) == []
         assert files_that_say(told.folder, "user:u1") == []
         assert seen(memory, SECRET, user_id="u1") == set()
         assert seen(memory, OTHER, user_id="u2") == {OTHER}

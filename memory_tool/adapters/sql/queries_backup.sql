@@ -75,6 +75,10 @@ SELECT count(*) FILTER (WHERE m.state = 'live' AND (
            WHERE l.ns_id = m.ns_id AND (l.memory_id IS NULL OR l.memory_id = m.id)))
 FROM threefold.memory m LEFT JOIN kept k ON k.ns_id = m.ns_id AND k.id = m.id
 
+-- name: unsee_targets
+-- Who followed the indexes of the saved store may be nobody here. Who lives says so again.
+UPDATE threefold.index_target SET seen_at = least(seen_at, now() - interval '1 hour')
+
 -- name: forget_switch
 -- The transaction that changed the space belongs to another history, and perhaps another server.
 UPDATE threefold.embedding_space SET switched_by = NULL

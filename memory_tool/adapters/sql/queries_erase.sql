@@ -71,9 +71,9 @@ WHERE c.relkind = 'r'
 ORDER BY 1
 
 -- name: known_targets
--- Every target that is followed, whoever does; one in files of its own has no pointer here.
-SELECT DISTINCT p.target FROM threefold.index_progress p
-WHERE p.target NOT LIKE 'next/%%' ORDER BY p.target
+-- Every target, and whether a living process follows it: those say so every ten minutes.
+SELECT t.target, t.seen_at > clock_timestamp() - interval '30 minutes'
+FROM threefold.index_target t WHERE t.target NOT LIKE 'next/%%' ORDER BY t.target
 
 -- name: age_kept_generations
 -- What was made until then is kept for a way back no more: whoever looks next removes it.

@@ -7,6 +7,47 @@ ALTER TABLE threefold.erase_ledger
     ADD COLUMN finished_at timestamptz,
     ADD UNIQUE (ns_id, name);
 
+-- Statistics quote the commonest and the bounding values, and of a table that became empty they stay
+-- for ever. No plan of ours depends on those of what people say: rows are found by keys and by indexes
+-- on tokens and metadata, whatever is believed of their number.
+DO $$
+DECLARE
+    one record;
+BEGIN
+    FOR one IN
+        SELECT * FROM (VALUES
+            ('memory', ARRAY['content', 'key', 'tags', 'source', 'metadata', 'run_id',
+                             'conversation_id', 'turn_role', 'turn_name', 'extra', 'archive']),
+            ('chunk', ARRAY['words', 'bigrams', 'embedding']),
+            ('chunk_vector', ARRAY['embedding']),
+            ('memory_version', ARRAY['image']),
+            ('idempotency', ARRAY['response']),
+            ('namespace', ARRAY['address', 'project', 'user', 'agent', 'path']),
+            ('review', ARRAY['proposal']),
+            ('relation', ARRAY['properties']),
+            ('node', ARRAY['name', 'properties']),
+            ('term_stat', ARRAY['term'])
+        ) AS said (name, columns)
+    LOOP
+        FOR column_number IN 1 .. cardinality(one.columns) LOOP
+            EXECUTE format('ALTER TABLE threefold.%I ALTER COLUMN %I SET STATISTICS 0',
+                one.name, one.columns[column_number]);
+        END LOOP;
+    END LOOP;
+    -- Of an index on an expression, each part by itself.
+    FOR one IN
+        SELECT c.oid::regclass AS name, a.attnum AS place
+        FROM pg_index i
+        JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_class t ON t.oid = i.indrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'threefold'
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+        WHERE i.indkey[a.attnum - 1] = 0 AND t.relname ~ '^(memory|chunk)'
+    LOOP
+        EXECUTE format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS 0', one.name, one.place);
+    END LOOP;
+END $$;
+
 -- Erases memories of one namespace, all of them where none is named: rows become tombstones without
 -- content under fresh numbers, and all that hangs on them goes. Says how many rows said something.
 -- At most `bound` rows are taken at once, so that no lock is held for long; call it until it says 0.
