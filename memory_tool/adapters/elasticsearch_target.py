@@ -204,7 +204,8 @@ class ElasticsearchTarget(IndexTarget):
             yield
         except Corrupt as error:
             now = self._written()
-            if standing is None or now is None or now == standing.generation:
+            # One that was only just made may be the loser of two that began at once.
+            if now is None or (standing is not None and now == standing.generation):
                 raise
             message = "another process switched to another index"
             raise Unavailable(message, store=STORE) from error
@@ -305,7 +306,15 @@ class ElasticsearchTarget(IndexTarget):
         before = self._log.pointer(self._name)
         if before is not None and before.locator == generation.index:
             return
-        publish(self._log, self._name, generation=generation, mark=mark)
+        was_first = before is not None and before.generation >= generation.number
+        if was_first or not published(
+            self._log, self._name, generation=generation, mark=mark, before=before
+        ):
+            # Of two that began at once the other was first: what this one made nobody reads.
+            self._standing = None
+            self.generations.remove([generation])
+            message = f"somebody else published {self._name} meanwhile"
+            raise Unavailable(message, store=STORE)
         logger().info("index_switched", target=self._name, index=generation.index)
         read_before = before.locator if before else None
         self.generations.retire(kept={generation.index, read_before}, written={generation.index})
@@ -318,10 +327,17 @@ def publish(log: ChangeLog, target: str, *, generation: Generation, mark: str) -
         Unavailable: Somebody else published meanwhile.
     """
     before = log.pointer(target)
-    pointer = Pointer(
-        target=target, generation=generation.number, locator=generation.index, mark=mark
-    )
-    if not log.publish(pointer, base_mark=before.mark if before else NO_POINTER):
+    if not published(log, target, generation=generation, mark=mark, before=before):
         message = f"somebody else published {target} meanwhile"
         raise Unavailable(message, store=STORE)
     return before
+
+
+def published(
+    log: ChangeLog, target: str, *, generation: Generation, mark: str, before: Pointer | None
+) -> bool:
+    """Make a generation the one to read if that still is ``before``; whether it was."""
+    pointer = Pointer(
+        target=target, generation=generation.number, locator=generation.index, mark=mark
+    )
+    return log.publish(pointer, base_mark=before.mark if before else NO_POINTER)
