@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.long import leave_out_long
 from tests.services.elasticsearch import ElasticsearchServer
 from tests.services.elasticsearch_nodes import (
     ElasticsearchCluster,
@@ -29,6 +30,11 @@ def pytest_configure() -> None:
     """Where a service must be there, its absence is a failure and no skipped test."""
     if needs := lacking(os.environ):
         raise pytest.UsageError("; ".join(needs))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What the gate has no time for is skipped."""
+    leave_out_long(items)
 
 
 @pytest.fixture(scope="session")
