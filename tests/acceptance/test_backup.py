@@ -116,7 +116,8 @@ def test_every_table_is_saved_or_named_as_left_out(
         connection.execute("UPDATE threefold.memory SET pinned = true")
     restored(own_store, folder, replace=True)
     after = content(database)
-    assert {name for name in before if after[name] != before[name]} == set()
+    # Who follows an index has to say so again.
+    assert {name for name in before if after[name] != before[name]} == {"index_target"}
 
 
 def test_numbers_go_on_where_the_backup_stood(
