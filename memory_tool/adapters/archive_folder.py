@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 import zstandard
 
 from memory_tool.archive_ports import Archive, ArchiveRecord, ChunkPlace, FoundFile
+from memory_tool.durable import force
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.model import ArchivePlace
 from memory_tool.port_values import ArchiveFile
@@ -50,7 +51,7 @@ class ArchiveFolder(Archive):
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
                 written = _write_frames(unfinished, name, ns_id=ns_id, records=records)
                 unfinished.rename(self._root / name)
-                _sync_folder(self._root)
+                force(self._root)
         except BaseException:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
@@ -181,14 +182,6 @@ def _checked_name(name: str) -> str:
         message = f"{name!r} is no file of the archive"
         raise Corrupt(message)
     return name
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import zstandard
 
 from memory_tool.backup_manifest import ANOTHER, BackupManifest, SavedFile, SavedTable
 from memory_tool.backup_ports import BackupDraft, SavedBackup
+from memory_tool.durable import force
 from memory_tool.errors import Corrupt, InputError, NotFound, Unavailable
 
 MANIFEST: Final = "manifest.json"
@@ -91,8 +92,8 @@ class FolderDraft(BackupDraft):
             with self._create(MANIFEST) as file:
                 file.write(manifest.encoded())
             for path in self._folder.rglob("*"):
-                _force(path)
-            _force(self._folder)
+                force(path)
+            force(self._folder)
             try:
                 self._folder.rename(self._final)
             except OSError as error:
@@ -100,7 +101,7 @@ class FolderDraft(BackupDraft):
                     raise
                 message = f"{self._final} was made by somebody else meanwhile"
                 raise InputError(message) from error
-            _force(self._final.parent)
+            force(self._final.parent)
 
     def note(self, name: str, content: bytes) -> SavedFile:
         """See :meth:`memory_tool.backup_ports.BackupDraft.note`."""
@@ -184,7 +185,7 @@ class FolderBackup(SavedBackup):
                     new.flush()
                     os.fsync(new.fileno())
                 draft.rename(place)
-                _force(place.parent)
+                force(place.parent)
         finally:
             draft.unlink(missing_ok=True)
 
@@ -258,11 +259,3 @@ def _written() -> Iterator[None]:
     except OSError as error:
         message = f"the backup can't be written: {error.strerror or error}"
         raise Unavailable(message, store="backup") from error
-
-
-def _force(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from memory_tool.durable import force
 from memory_tool.erase_ledger import encoded_line, parsed_lines
 from memory_tool.erase_ports import EraseLedger
 from memory_tool.erase_values import LedgerLine
@@ -51,7 +52,7 @@ class EraseLedgerFile(EraseLedger):
                     raise
             finally:
                 os.close(descriptor)
-            _force(self.path.parent)
+            force(self.path.parent)
         except OSError as error:
             message = f"the erase ledger {self.path} can't be written: {error.strerror}"
             raise Unavailable(message, store=STORE) from error
@@ -65,11 +66,3 @@ def _whole_lines(path: Path) -> int:
 def _write_whole(descriptor: int, content: bytes) -> None:
     while content:
         content = content[os.write(descriptor, content) :]
-
-
-def _force(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -22,6 +22,7 @@ import numpy as np
 from memory_tool.adapters.faiss_manifest import NOTHING, FilePrint, Manifest
 from memory_tool.adapters.faiss_rows import Ids, RowTable
 from memory_tool.adapters.faiss_vectors import VectorFile
+from memory_tool.durable import force
 from memory_tool.errors import Corrupt, Unavailable
 from memory_tool.port_values import Pointer
 
@@ -134,10 +135,10 @@ def workshop(root: Path) -> Iterator[Path]:
 def install(folder: Path, final: Path) -> None:
     """Force everything in ``folder`` to disk, then give it its final name."""
     for path in folder.iterdir():
-        _force(path)
-    _force(folder)
+        force(path)
+    force(folder)
     folder.rename(final)
-    _force(final.parent)
+    force(final.parent)
 
 
 def renumbered(root: Path, pointer: Pointer, *, target: str, above: int) -> Pointer:
@@ -166,23 +167,15 @@ def replace_file(path: Path, content: bytes) -> None:
     """Write a file that holds the old content or the new, whatever happens."""
     draft = path.with_name(f"{_WORKSHOP}{secrets.token_hex(8)}")
     write_file(draft, content)
-    _force(draft)
+    force(draft)
     draft.rename(path)
-    _force(path.parent)
+    force(path.parent)
 
 
 def remove_file(path: Path) -> None:
     """Remove a file for good if it is there."""
     path.unlink(missing_ok=True)
-    _force(path.parent)
-
-
-def _force(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    force(path.parent)
 
 
 def remove(folder: Path) -> None:

@@ -19,10 +19,10 @@ from memory_tool.adapters.tantivy_folder import (
     next_number,
     opened_at,
     remove_unnamed,
-    sync,
     write_durably,
     writing,
 )
+from memory_tool.durable import force
 from memory_tool.errors import Unavailable
 
 _MANAGED: Final = ".managed.json"
@@ -101,9 +101,9 @@ def copy_index(source: Path, copy: Path) -> None:
         while not _linked(IndexCommit(folder=source, meta=(source / META).read_bytes()), draft):
             # A merge took its files away; it wrote another meta.json first.
             shutil.rmtree(draft)
-        sync(draft)
+        force(draft)
         draft.rename(copy)
-        sync(copy.parent)
+        force(copy.parent)
 
 
 def remove_copies(path: Path, *, but: set[int]) -> None:
@@ -139,9 +139,9 @@ def _link(old: Path, new: Path) -> None:
     except OSError:
         # This file system has no links.
         shutil.copyfile(old, new)
-        sync(new)
+        force(new)
 
 
 def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    sync(path)
+    force(path)

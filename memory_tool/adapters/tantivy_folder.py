@@ -24,6 +24,7 @@ from typing import Final
 from tantivy import Index, Searcher
 
 from memory_tool.adapters.tantivy_schema import prepare, schema
+from memory_tool.durable import force
 from memory_tool.errors import Corrupt, Unavailable
 
 STORE: Final = "tantivy"
@@ -104,7 +105,7 @@ class TantivyFolder:
             fresh = self._path / str(next_number(self._path))
             fresh.mkdir()
             Index(schema(), str(fresh))
-            sync(fresh)
+            force(fresh)
             write_durably(self._file, fresh.name)
             remove_unnamed(self._path)
 
@@ -287,13 +288,4 @@ def write_durably(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    sync(path.parent)
-
-
-def sync(folder: Path) -> None:
-    """Force the names in a folder, or the content of a file, to disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    force(path.parent)

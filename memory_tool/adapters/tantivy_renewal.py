@@ -20,12 +20,12 @@ from memory_tool.adapters.tantivy_folder import (
     opened_at,
     reading,
     remove_unnamed,
-    sync,
     write_durably,
     writing,
 )
 from memory_tool.adapters.tantivy_inventory import TantivyInventory
 from memory_tool.adapters.tantivy_target import TantivyTarget
+from memory_tool.durable import force
 from memory_tool.errors import Corrupt
 from memory_tool.generations import (
     KeptGeneration,
@@ -146,7 +146,7 @@ class TantivyRenewal(Renewal, WayBack):
         self._catalogue.end_succession(self._target)
         with writing():
             (self._path / BUILDING).unlink(missing_ok=True)
-            sync(self._path)
+            force(self._path)
             remove_unnamed(self._path)
 
     def _keep_copy(self, origin: Origin, *, mark: str | None) -> None:

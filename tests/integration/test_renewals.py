@@ -370,7 +370,7 @@ def test_a_full_disk_ends_a_build_and_the_old_index_serves(
     """When there is room again, it goes on."""
     before = site.marks()
     with monkeypatch.context() as patch:
-        patch.setattr("memory_tool.adapters.faiss_files._force", _no_room)
+        patch.setattr("memory_tool.adapters.faiss_files.force", _no_room)
         with pytest.raises(ThreefoldError) as caught:
             site.background.do(FULL, again=True, may_go_on=lambda: True)
         assert isinstance(caught.value, Unavailable)
